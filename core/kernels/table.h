@@ -1,0 +1,55 @@
+/* The kernels for one element type; included by kernels.h with KREAL and KNAME defined. Rows are contiguous, n >= 0.
+ * x and y may be the same row, but must not otherwise overlap. `add`: y += result, else y = result. Every lane and
+ * every tail element gets the same bits whatever its place in the row. */
+
+typedef struct KNAME(rapt__table) {
+    /* Matrix product: one tile of C[rows, columns] of a product of packed panels (see gemm.c). */
+    int tile_rows, tile_columns;
+    /* C[i,j] (+)= sum_p a[p*tile_rows + i] * b[p*tile_columns + j] for i < rows <= tile_rows, j < columns <=
+     * tile_columns; then + bias[j] where bias isn't NULL. */
+    void (*gemm_tile)(int64_t k, const KREAL *a, const KREAL *b, KREAL *c, int64_t c_row, int rows, int columns,
+                      bool add, const KREAL *bias);
+    /* Packs count (<= width) vectors of length k: to[p*width + i] = from[i*stride + p*step], zeros for i >= count. */
+    void (*pack)(int64_t k, int count, int width, const KREAL *from, int64_t stride, int64_t step, KREAL *to);
+
+    /* Elementwise functions; the error of each stands in its source. */
+    void (*exp)(int64_t n, const KREAL *x, KREAL *y);
+    void (*log)(int64_t n, const KREAL *x, KREAL *y);
+    void (*tanh)(int64_t n, const KREAL *x, KREAL *y);
+    void (*erf)(int64_t n, const KREAL *x, KREAL *y);
+    void (*sigmoid)(int64_t n, const KREAL *x, KREAL *y); /* 1 / (1 + exp(-x)) */
+    /* GELU (Hendrycks, Gimpel 2016): x Phi(x), by erf, or by tanh(sqrt(2/pi) (x + 0.044715 x^3)). Finite for every
+     * finite x: far out y is x or 0 and the derivative 1 or 0. */
+    void (*gelu_erf)(int64_t n, const KREAL *x, KREAL *y);
+    void (*gelu_tanh)(int64_t n, const KREAL *x, KREAL *y);
+    void (*gelu_erf_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL *dx, bool add);
+    void (*gelu_tanh_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL *dx, bool add);
+
+    /* Plain arithmetic. */
+    void (*add)(int64_t n, const KREAL *a, const KREAL *b, KREAL *y);              /* y = a + b */
+    void (*multiply)(int64_t n, const KREAL *a, const KREAL *b, KREAL *y, bool add); /* y (+)= a * b */
+    void (*scale)(int64_t n, KREAL s, const KREAL *x, KREAL *y, bool add);         /* y (+)= s * x */
+
+    /* Reductions, in double, in an order that depends on n alone. */
+    double (*sum)(int64_t n, const KREAL *x);
+    double (*dot)(int64_t n, const KREAL *x, const KREAL *y);
+    double (*sum_squares)(int64_t n, const KREAL *x, double centre); /* sum of (x - centre)^2 */
+    KREAL (*max)(int64_t n, const KREAL *x); /* -inf if n is 0; NaN if any is NaN */
+    double (*exp_sum)(int64_t n, const KREAL *x, KREAL shift, KREAL *y); /* y = exp(x - shift); returns their sum */
+
+    /* Normalisation, one row: y = (x - mean) * rstd * weight + bias (bias may be NULL: none). */
+    void (*normalise)(int64_t n, const KREAL *x, KREAL mean, KREAL rstd, const KREAL *weight, const KREAL *bias,
+                      KREAL *y);
+    /* With h = (x - mean) rstd and q = dy weight: dx (+)= rstd (q - mean_q - h mean_qh). */
+    void (*normalise_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL mean, KREAL rstd,
+                               const KREAL *weight, KREAL mean_q, KREAL mean_qh, KREAL *dx, bool add);
+    /* *sum_q = sum q, *sum_qh = sum q h; dweight += dy h, dbias += dy where they aren't NULL. */
+    void (*normalise_sums)(int64_t n, const KREAL *x, const KREAL *dy, KREAL mean, KREAL rstd, const KREAL *weight,
+                           double *sum_q, double *sum_qh, KREAL *dweight, KREAL *dbias);
+    /* Softmax backward of one row: dx (+)= scale * y (dy - dot), exactly 0 where y is 0. */
+    void (*softmax_backward)(int64_t n, const KREAL *y, const KREAL *dy, KREAL dot, KREAL scale, KREAL *dx, bool add);
+    /* AdamW (Loshchilov, Hutter 2019; PyTorch's order of operations), over one stretch of a parameter:
+     * p -= lr decay p; m += (1-beta1)(g-m); v = beta2 v + (1-beta2) g^2; p -= step m / (sqrt(v)/root + eps),
+     * with g scaled by gradient_scale first, and l2 p added to it. */
+    void (*adam)(int64_t n, const struct KNAME(rapt__adam) *settings, const KREAL *g, KREAL *p, KREAL *m, KREAL *v);
+} KNAME(rapt__table);
