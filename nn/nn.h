@@ -1,7 +1,341 @@
-/* rapt/nn.h: layers and models. */
+/* rapt/nn.h: layers and models, text, and sampling. Everything here is composed of the operations in ops.h.
+ *
+ * Layers are opaque. Each is made by rapt_X_new(params, &config), which names its parameters in params' scope and takes
+ * its memory from there: layers go with their root. rapt_X_forward() returns a tensor of the innermost scope and gives
+ * its temporaries back. A layer that couldn't be made is NULL; forward through it returns nil.
+ *
+ * In shapes: B batch, T queries or tokens, S keys, D dim, H heads, V vocabulary. In configurations zero is the default;
+ * sizes without a default must be given. */
 #ifndef RAPT_NN_H
 #define RAPT_NN_H
 
 #include <rapt/ops.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct rapt_linear_layer rapt_linear_layer;
+typedef struct rapt_embedding_layer rapt_embedding_layer;
+typedef struct rapt_norm_layer rapt_norm_layer;
+typedef struct rapt_multihead_attention rapt_multihead_attention;
+typedef struct rapt_feed_forward rapt_feed_forward;
+typedef struct rapt_positions rapt_positions;
+typedef struct rapt_transformer_layer rapt_transformer_layer;
+typedef struct rapt_transformer rapt_transformer;
+typedef struct rapt_gpt rapt_gpt;
+typedef struct rapt_tokenizer rapt_tokenizer;
+typedef struct rapt_batches rapt_batches;
+
+/* ---- linear: x W^T + b ---------------------------------------------------------------------------------------- */
+
+typedef struct rapt_linear_config {
+    int64_t in, out;
+    bool no_bias;
+    bool input_major;      /* the weight is stored as [in,out], as in GPT-2's files, instead of [out,in] */
+    double init_deviation; /* weight: normal, bias: zeros. 0: both uniform within 1/sqrt(in), as in PyTorch */
+} rapt_linear_config;
+
+/* Parameters: weight, bias. */
+RAPT_API rapt_linear_layer *rapt_linear_layer_new(rapt_params *params, const rapt_linear_config *config);
+RAPT_API rapt_tensor *rapt_linear_layer_forward(const rapt_linear_layer *layer, rapt_tensor *x); /* [...,in] ->
+                                                                                                    [...,out] */
+
+/* ---- embedding ------------------------------------------------------------------------------------------------ */
+
+typedef struct rapt_embedding_config {
+    int64_t count, dim;
+    bool padding; /* the row padding_id starts as zeros and gets no gradient from here */
+    int64_t padding_id;
+    double init_deviation; /* normal; 0: 1, as in PyTorch */
+} rapt_embedding_config;
+
+/* Parameter: weight [count,dim]. */
+RAPT_API rapt_embedding_layer *rapt_embedding_layer_new(rapt_params *params, const rapt_embedding_config *config);
+/* ids (i32 or i64) of any shape [...] -> [...,dim] */
+RAPT_API rapt_tensor *rapt_embedding_layer_forward(const rapt_embedding_layer *layer, rapt_tensor *ids);
+RAPT_API rapt_tensor *rapt_embedding_layer_weight(const rapt_embedding_layer *layer); /* for a tied head; borrowed */
+
+/* ---- normalisation over the last axis -------------------------------------------------------------------------- */
+
+typedef enum rapt_norm_kind {
+    RAPT_NORM_LAYER = 0, /* LayerNorm (Ba et al. 2016) */
+    RAPT_NORM_RMS        /* RMSNorm (Zhang, Sennrich 2019): no mean, no bias */
+} rapt_norm_kind;
+
+typedef struct rapt_norm_config {
+    int64_t dim;
+    rapt_norm_kind kind;
+    double eps; /* 0: 1e-5 */
+} rapt_norm_config;
+
+/* Parameters: weight (ones) and, for LayerNorm, bias (zeros). */
+RAPT_API rapt_norm_layer *rapt_norm_layer_new(rapt_params *params, const rapt_norm_config *config);
+RAPT_API rapt_tensor *rapt_norm_layer_forward(const rapt_norm_layer *layer, rapt_tensor *x);
+
+/* ---- multi-head attention (Vaswani et al. 2017, 3.2.2) ---------------------------------------------------------- */
+
+/* How the parameters are named (paths below the layer's scope) and stored. Query, key and value are one packed matrix
+ * if packed_weight is named, else three linear layers. */
+typedef struct rapt_attention_layout {
+    const char *packed_weight, *packed_bias; /* [3HD',D] and [3HD'], D' the size of a head */
+    const char *query, *key, *value;
+    const char *output;
+    bool input_major; /* weights are stored as [in,out] */
+} rapt_attention_layout;
+
+/* torch.nn.MultiheadAttention: in_proj_weight, in_proj_bias, out_proj.weight, out_proj.bias. */
+RAPT_API extern const rapt_attention_layout rapt_attention_layout_torch;
+
+typedef struct rapt_multihead_attention_config {
+    int64_t dim, heads;
+    int64_t head_dim; /* 0: dim / heads */
+    int64_t
+        memory_dim; /* of what keys and values are made from; 0: dim. Another one needs a layout that isn't packed */
+    bool causal;    /* aligned bottom-right: query i sees key j where j <= i + S - T */
+    bool no_bias;
+    double scale;            /* of the scores; 0: 1 / sqrt(head_dim) */
+    double dropout;          /* of the attention weights */
+    double init_deviation;   /* weights: normal, biases: zeros. 0: Xavier uniform and zeros, as in PyTorch */
+    double output_deviation; /* of the output projection's weight; 0: init_deviation */
+    const rapt_attention_layout *layout; /* NULL: rapt_attention_layout_torch */
+} rapt_multihead_attention_config;
+
+/* What one call is given beside x; all optional. */
+typedef struct rapt_attention_inputs {
+    rapt_tensor *memory;   /* [B,S,memory_dim]: keys and values are made from it; NULL: from x */
+    rapt_tensor *key_keep; /* bool [B,S]: true: may be attended to, false: padding */
+    rapt_tensor *keep;     /* bool, broadcasts to [B,H,T,S]; both must be true where both are given */
+    rapt_tensor *bias;     /* added to the scaled scores; broadcasts to [B,H,T,S]; differentiable */
+    rapt_tensor **weights; /* *weights becomes the attention weights [B,H,T,S], before dropout; slower */
+} rapt_attention_inputs;
+
+RAPT_API rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
+                                                                const rapt_multihead_attention_config *config);
+/* x [B,T,D] -> [B,T,D]. inputs NULL: self-attention without masks. */
+RAPT_API rapt_tensor *rapt_multihead_attention_forward(const rapt_multihead_attention *layer, rapt_tensor *x,
+                                                       const rapt_attention_inputs *inputs);
+
+/* ---- feed-forward: activation(x W1 + b1) W2 + b2 ---------------------------------------------------------------- */
+
+typedef enum rapt_activation {
+    RAPT_ACTIVATION_DEFAULT = 0, /* ReLU; in GPT the tanh GELU */
+    RAPT_ACTIVATION_RELU,
+    RAPT_ACTIVATION_GELU,
+    RAPT_ACTIVATION_GELU_TANH,
+    RAPT_ACTIVATION_SILU
+} rapt_activation;
+
+typedef struct rapt_feed_forward_layout {
+    const char *expand, *contract; /* paths of the two linear layers */
+    bool input_major;
+} rapt_feed_forward_layout;
+
+/* torch.nn.TransformerEncoderLayer: linear1, linear2. */
+RAPT_API extern const rapt_feed_forward_layout rapt_feed_forward_layout_torch;
+
+typedef struct rapt_feed_forward_config {
+    int64_t dim;
+    int64_t hidden; /* 0: 4 * dim */
+    rapt_activation activation;
+    bool no_bias;
+    double dropout;                         /* after the activation */
+    double init_deviation;                  /* as in rapt_linear_config */
+    double output_deviation;                /* of the second weight; 0: init_deviation */
+    const rapt_feed_forward_layout *layout; /* NULL: rapt_feed_forward_layout_torch */
+} rapt_feed_forward_config;
+
+RAPT_API rapt_feed_forward *rapt_feed_forward_new(rapt_params *params, const rapt_feed_forward_config *config);
+RAPT_API rapt_tensor *rapt_feed_forward_forward(const rapt_feed_forward *layer, rapt_tensor *x); /* [...,D] */
+
+/* ---- positions --------------------------------------------------------------------------------------------------- */
+
+/* [length,dim]: P[p,2i] = sin(p / 10000^(2i/dim)), P[p,2i+1] = cos of the same (Vaswani et al. 2017, 3.5); dim may be
+ * odd. */
+RAPT_API rapt_tensor *rapt_sinusoidal_positions(rapt_ctx *ctx, rapt_type type, int64_t length, int64_t dim);
+
+typedef struct rapt_positions_config {
+    int64_t length, dim;
+    bool sinusoidal;       /* instead of learned ones */
+    double init_deviation; /* of learned ones, normal; 0: 1 */
+} rapt_positions_config;
+
+/* Parameter: weight [length,dim] if learned. */
+RAPT_API rapt_positions *rapt_positions_new(rapt_params *params, const rapt_positions_config *config);
+/* x [...,T,dim] + positions first … first+T-1. More than there are is an error. */
+RAPT_API rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x, int64_t first);
+
+/* ---- Transformer layers and stacks --------------------------------------------------------------------------------
+ */
+
+/* How a layer's parameters are named (paths below its scope) and stored. */
+typedef struct rapt_transformer_layout {
+    rapt_attention_layout self_attention, cross_attention;
+    rapt_feed_forward_layout feed_forward;
+    const char *self_norm, *cross_norm, *feed_forward_norm;
+} rapt_transformer_layout;
+
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_encoder; /* nn.TransformerEncoderLayer */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_decoder; /* nn.TransformerDecoderLayer */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_gpt2; /* Hugging Face: attn.c_attn, mlp.c_fc, … */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_bert; /* attention.self.query, … */
+
+typedef struct rapt_transformer_layer_config {
+    int64_t dim, heads;
+    int64_t head_dim;   /* 0: dim / heads */
+    int64_t ffn;        /* hidden width of the feed-forward; 0: 4 * dim */
+    int64_t memory_dim; /* for cross-attention; 0: dim */
+    bool cross;         /* a second attention, to memory, between self-attention and feed-forward */
+    bool causal;        /* self-attention looks back only */
+    bool post_norm;     /* norm(x + f(x)), as in 2017, instead of x + f(norm(x)) */
+    bool no_bias;       /* in the linear layers */
+    rapt_norm_kind norm;
+    double norm_eps; /* 0: 1e-5 */
+    rapt_activation activation;
+    double attention_scale;                /* 0: 1 / sqrt(head_dim) */
+    double dropout;                        /* of what each sublayer adds to x */
+    double attention_dropout;              /* of the attention weights */
+    double activation_dropout;             /* after the feed-forward's activation */
+    double init_deviation;                 /* 0: each layer's own default */
+    double residual_deviation;             /* of the weights that end a sublayer; 0: init_deviation */
+    const rapt_transformer_layout *layout; /* NULL: PyTorch's; the decoder's if cross */
+} rapt_transformer_layer_config;
+
+/* What one call is given beside x. cross.memory is required where the layer has cross-attention. */
+typedef struct rapt_transformer_inputs {
+    rapt_attention_inputs self, cross;
+} rapt_transformer_inputs;
+
+RAPT_API rapt_transformer_layer *rapt_transformer_layer_new(rapt_params *params,
+                                                            const rapt_transformer_layer_config *config);
+RAPT_API rapt_tensor *rapt_transformer_layer_forward(const rapt_transformer_layer *layer, rapt_tensor *x,
+                                                     const rapt_transformer_inputs *inputs); /* [B,T,D] */
+
+/* Layers of one configuration, named "layers.0", "layers.1", …; a pre-norm stack ends with one norm, a post-norm one
+ * with none besides its layers' own, unless asked for. */
+typedef struct rapt_transformer_config {
+    int64_t layers;
+    rapt_transformer_layer_config layer;
+    const char *layers_name;     /* NULL: "layers" */
+    const char *final_norm_name; /* NULL: "norm" */
+    bool final_norm;             /* after a post-norm stack too, as torch.nn.Transformer has it */
+} rapt_transformer_config;
+
+RAPT_API rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_transformer_config *config);
+/* Every layer is given the same inputs, but weights, where asked for, point at one tensor for each layer. */
+RAPT_API rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor *x,
+                                               const rapt_transformer_inputs *inputs);
+
+/* ---- GPT (Radford et al. 2019) --------------------------------------------------------------------------------------
+ */
+
+typedef struct rapt_gpt_config {
+    int64_t vocab, context, layers, heads, dim;
+    int64_t ffn;                /* 0: 4 * dim */
+    rapt_activation activation; /* default: the tanh GELU */
+    double norm_eps;            /* 0: 1e-5 */
+    double dropout;             /* of embeddings, attention weights and residuals, where those below are 0 */
+    double embedding_dropout, attention_dropout, residual_dropout;
+    bool untied_head; /* the head has a weight of its own, instead of the embedding's */
+    rapt_type type;   /* f32 or f64 */
+} rapt_gpt_config;
+
+/* Initial weights as GPT-2's: normal with deviation 0.02, those that end a sublayer 0.02 / sqrt(2 layers), biases 0. */
+RAPT_API rapt_gpt *rapt_gpt_new(rapt_ctx *ctx, const rapt_gpt_config *config);
+RAPT_API void rapt_gpt_free(rapt_gpt *gpt);                 /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_gpt_params(const rapt_gpt *gpt); /* the root */
+RAPT_API rapt_gpt_config rapt_gpt_get_config(const rapt_gpt *gpt);
+
+/* ids (i32 or i64) [B,T] -> [B,T,V]. T beyond the context and ids outside the vocabulary are errors. */
+RAPT_API rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids);
+/* The same in two steps: [B,T] -> [B,T,D] after the final norm; [...,D] -> [...,V]. */
+RAPT_API rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids);
+RAPT_API rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden);
+
+enum { RAPT_IGNORED_TARGET = -100 }; /* a target that counts nowhere */
+
+/* Cross entropy of ids [B,T] against next [B,T], whose next[b,t] is already the token after ids[b,t]: nothing is
+ * shifted here. The mean over targets that aren't ignored, or their sum. */
+RAPT_API rapt_tensor *rapt_gpt_loss(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next);
+RAPT_API rapt_tensor *rapt_gpt_loss_sum(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next);
+/* Of ids [B,T] alone: shifts them, so that the first T-1 tokens predict the last T-1. */
+RAPT_API rapt_tensor *rapt_gpt_loss_shifting(const rapt_gpt *gpt, rapt_tensor *ids);
+/* Targets that aren't ignored: what summed losses of several batches are divided by. */
+RAPT_API int64_t rapt_count_targets(const rapt_tensor *next);
+
+/* Hugging Face's layout: directory/config.json and directory/model.safetensors, as GPT2LMHeadModel writes them. */
+RAPT_API rapt_status rapt_gpt_save(const rapt_gpt *gpt, const char *directory);
+RAPT_API rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory);
+/* The two halves of loading, for a model of another type, or one that is there already. */
+RAPT_API rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config);
+RAPT_API rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path);
+
+/* ---- sampling
+ * -------------------------------------------------------------------------------------------------------- */
+
+typedef struct rapt_sampling {
+    double temperature; /* divides the logits; 0: greedy, the likeliest token always */
+    int64_t top_k;      /* only the k likeliest; 0: all */
+    bool nucleus;       /* only the likeliest whose probabilities reach top_p (Holtzman et al. 2020) */
+    double top_p;       /* 0: the likeliest alone; 1: all */
+    uint64_t seed;
+} rapt_sampling;
+
+/* A token by logits [V]; the draw depends on seed and index alone. NULL sampling: greedy. -1 on error. */
+RAPT_API int64_t rapt_sample(const rapt_tensor *logits, const rapt_sampling *sampling, uint64_t index);
+
+typedef struct rapt_generation {
+    int64_t tokens; /* how many, at most */
+    rapt_sampling sampling;
+    /* Called with each token as it comes; false ends the generation after it. */
+    bool (*on_token)(void *user, int64_t id);
+    void *user;
+} rapt_generation;
+
+/* Continues prompt, ids [T] with T >= 1: the new ids, i32 [N]. The model sees the last `context` tokens. */
+RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
+
+/* ---- text
+ * -------------------------------------------------------------------------------------------------------------- */
+
+/* One token for each UTF-8 character that occurs in the text, in the order of their code points. */
+RAPT_API rapt_tokenizer *rapt_tokenizer_chars(rapt_ctx *ctx, const char *text, int64_t bytes);
+RAPT_API rapt_tokenizer *rapt_tokenizer_bytes(rapt_ctx *ctx); /* 256 tokens: the byte values */
+/* A JSON file: {"type": "chars", "vocab": ["\n", " ", …]} or {"type": "bytes"}. */
+RAPT_API rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path);
+RAPT_API rapt_status rapt_tokenizer_save(const rapt_tokenizer *tokenizer, const char *path);
+RAPT_API void rapt_tokenizer_free(rapt_tokenizer *tokenizer); /* or with the context; NULL is fine */
+
+RAPT_API int64_t rapt_tokenizer_vocab(const rapt_tokenizer *tokenizer);
+/* i32 [N]. A character outside the vocabulary is an error that names it and its place. */
+RAPT_API rapt_tensor *rapt_tokenizer_encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
+/* The text of ids (i32 or i64) of any shape, with a zero byte after it; freed with rapt_object_free(). */
+RAPT_API char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, int64_t *bytes);
+/* The text of one token, *bytes long; NULL outside the vocabulary. */
+RAPT_API const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes);
+
+/* ---- batches
+ * ----------------------------------------------------------------------------------------------------------- */
+
+typedef struct rapt_batches_config {
+    int64_t batch, context; /* B windows of T tokens */
+    bool sequential;        /* windows one after the other, each once; instead of at random, without end */
+    uint64_t seed;          /* of random windows; 0: the context's */
+    uint64_t stream;        /* different ones draw different windows */
+} rapt_batches_config;
+
+/* Windows from ids [N] (i32 or i64), which are shared, not copied. N must be at least T + 1. */
+RAPT_API rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config);
+RAPT_API void rapt_batches_free(rapt_batches *batches); /* or with the context; NULL is fine */
+
+/* x [B,T] and y [B,T] (i32), the tokens after x's. They belong to batches and live until its next call. False at the
+ * end of sequential windows (the last batch may have fewer rows), and when the context has an error. */
+RAPT_API bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y);
+/* Batches given so far. Setting it is all that resuming needs: what follows depends on seed, stream and position. */
+RAPT_API int64_t rapt_batches_position(const rapt_batches *batches);
+RAPT_API void rapt_batches_seek(rapt_batches *batches, int64_t position);
+
+#ifdef __cplusplus
+}
+#endif
 #endif
