@@ -282,7 +282,7 @@ typedef struct rapt_sampling {
 } rapt_sampling;
 
 /* A token by logits [V]; the draw depends on seed and index alone. NULL sampling: greedy. -1 on error. */
-RAPT_API int64_t rapt_sample(const rapt_tensor *logits, const rapt_sampling *sampling, uint64_t index);
+RAPT_API int64_t rapt_sample_token(const rapt_tensor *logits, const rapt_sampling *sampling, uint64_t index);
 
 typedef struct rapt_generation {
     int64_t tokens; /* how many, at most */
