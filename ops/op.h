@@ -13,14 +13,12 @@
 
 /* OP_FUNCTION(silu_forward) { … } defines rapt__silu_forward_f32 or _f64, a rapt_op_function of the argument `call`;
  * BOTH(silu_forward) is the pair that a record wants. */
-#define OP_FUNCTION(name)                              \
-    rapt_status rapt__##name##_f32(rapt_call *call);   \
-    rapt_status rapt__##name##_f64(rapt_call *call);   \
-    rapt_status REAL(rapt__##name)(rapt_call *call)
-#define BOTH(name)                                 \
-    {                                              \
-        rapt__##name##_f32, rapt__##name##_f64     \
-    }
+#define OP_FUNCTION(name)                                                                                              \
+    rapt_status rapt__##name##_f32(rapt_call *call);                                                                   \
+    rapt_status rapt__##name##_f64(rapt_call *call);                                                                   \
+    rapt_status REAL(rapt__##name)(rapt_call * call)
+#define BOTH(name)                                                                                                     \
+    { rapt__##name##_f32, rapt__##name##_f64 }
 
 /* The kernels for real. */
 #ifdef RAPT_DOUBLE
@@ -35,5 +33,60 @@ void rapt__for_rows(rapt_ctx *ctx, int64_t rows, int64_t cost, void (*body)(void
                     void *arg);
 /* Rows in one stretch of rapt__for_rows: for operations that keep one partial result a stretch. */
 int64_t rapt__stretch(int64_t rows, int64_t cost);
+
+/* ---- checks for shape() -------------------------------------------------------------------------------------- */
+
+/* Rejects the input unless it is f32 or f64. */
+rapt_status rapt__needs_floating(rapt_call *call, int input);
+/* Rejects the input unless it is of that type; what: its name in the message, "mask". */
+rapt_status rapt__needs_type(rapt_call *call, int input, rapt_type type, const char *what);
+/* shape() of elementwise operations: floating inputs, and out like in[0] or, with RAPT_OP_BROADCAST, all broadcast. */
+rapt_status rapt__elementwise_shape(rapt_call *call);
+
+/* ---- elementwise work ---------------------------------------------------------------------------------------- */
+
+enum { RAPT__ROW_INPUTS = 3 };
+
+/* A few elements, in row-major order, of everything in an elementwise call: contiguous, whatever the tensors' strides.
+ */
+typedef struct rapt__row {
+    int64_t n, first;                 /* how many, and the index of the first */
+    const void *in[RAPT__ROW_INPUTS]; /* NULL: absent, or in backward declared as unread */
+    void *out;                        /* forward writes it; backward reads it, NULL if declared as unread */
+    const void *dout;                 /* backward */
+    void *din[RAPT__ROW_INPUTS];      /* backward stores here; NULL: not wanted. Adding is done for it. */
+} rapt__row;
+
+typedef void rapt__row_function(const rapt_call *call, const rapt__row *row);
+
+/* forward() and backward() of elementwise operations: row is called, on all threads, until out's elements are done. */
+rapt_status rapt__map(rapt_call *call, rapt__row_function *row);
+rapt_status rapt__map_backward(rapt_call *call, rapt__row_function *row);
+
+/* The same elements in the same order with as few axes as possible, and at least one. */
+rapt_array rapt__joined(const rapt_array *array);
+/* n elements of a joined array from index `first`, contiguous: in place if they lie so, else copied to buffer. */
+const void *rapt__elements(const rapt_array *joined, int64_t first, int64_t n, void *buffer);
+/* to[i * to_step] = from[i * from_step], steps and n in elements of the given bytes (1, 4 or 8). */
+void rapt__copy_elements(size_t bytes, int64_t n, const void *from, int64_t from_step, void *to, int64_t to_step);
+/* to (+)= from, contiguous; type is floating where it adds. */
+void rapt__put(rapt_ctx *ctx, rapt_type type, int64_t n, const void *from, void *to, bool add);
+
+/* Element i of contiguous i32 or i64 ids. */
+static inline int64_t rapt__id(const rapt_array *ids, int64_t i) {
+    return ids->type == RAPT_I32 ? ((const int32_t *)ids->data)[i] : ((const int64_t *)ids->data)[i];
+}
+
+/* What shape() asks of an input; the errors name it: "keep must be bool, not f32". */
+rapt_status rapt__check_floating(rapt_call *call, int input, const char *name);
+rapt_status rapt__check_ids(rapt_call *call, int input, const char *name);
+rapt_status rapt__check_bool(rapt_call *call, int input, const char *name);
+/* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
+rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
+
+/* Element i of a contiguous i32 or i64 array. */
+static inline int64_t rapt__id(const rapt_array *ids, int64_t i) {
+    return ids->type == RAPT_I32 ? ((const int32_t *)ids->data)[i] : ((const int64_t *)ids->data)[i];
+}
 
 #endif
