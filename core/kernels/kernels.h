@@ -1,6 +1,6 @@
 /* The only door between operations and instruction sets: one table of functions for each, filled from one C body
- * (body.c, math.h, tile.h) that is compiled once per instruction set. A context takes the best that its processor has, or the one that
- * RAPT_CPU names (ref, avx2, avx512, neon). */
+ * (body.c) that is compiled once per instruction set and element type. A context takes the best that its processor
+ * has, or the one that RAPT_CPU names (ref, avx2, avx512, neon). */
 #ifndef RAPT_KERNELS_H
 #define RAPT_KERNELS_H
 
@@ -30,8 +30,8 @@ typedef struct rapt__adam_f64 {
 
 typedef struct rapt__kernels {
     const char *name; /* "ref", "avx2", "avx512", "neon" */
-    rapt__table_f32 f32;
-    rapt__table_f64 f64;
+    const rapt__table_f32 *f32;
+    const rapt__table_f64 *f64;
 } rapt__kernels;
 
 /* The i-th table that this processor can run, plainest ("ref") first; NULL past the end. */
