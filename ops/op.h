@@ -47,8 +47,7 @@ rapt_status rapt__elementwise_shape(rapt_call *call);
 
 enum { RAPT__ROW_INPUTS = 3 };
 
-/* A few elements, in row-major order, of everything in an elementwise call: contiguous, whatever the tensors' strides.
- */
+/* A few elements, in row-major order, of all tensors of an elementwise call; contiguous, whatever their strides. */
 typedef struct rapt__row {
     int64_t n, first;                 /* how many, and the index of the first */
     const void *in[RAPT__ROW_INPUTS]; /* NULL: absent, or in backward declared as unread */
@@ -83,10 +82,5 @@ rapt_status rapt__check_ids(rapt_call *call, int input, const char *name);
 rapt_status rapt__check_bool(rapt_call *call, int input, const char *name);
 /* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
 rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
-
-/* Element i of a contiguous i32 or i64 array. */
-static inline int64_t rapt__id(const rapt_array *ids, int64_t i) {
-    return ids->type == RAPT_I32 ? ((const int32_t *)ids->data)[i] : ((const int64_t *)ids->data)[i];
-}
 
 #endif
