@@ -34,16 +34,19 @@ void rapt__for_rows(rapt_ctx *ctx, int64_t rows, int64_t cost, void (*body)(void
 /* Rows in one stretch of rapt__for_rows: for operations that keep one partial result a stretch. */
 int64_t rapt__stretch(int64_t rows, int64_t cost);
 
-/* ---- checks for shape() -------------------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------------------------- */
 
-/* Rejects the input unless it is f32 or f64. */
-rapt_status rapt__needs_floating(rapt_call *call, int input);
-/* Rejects the input unless it is of that type; what: its name in the message, "mask". */
-rapt_status rapt__needs_type(rapt_call *call, int input, rapt_type type, const char *what);
-/* shape() of elementwise operations: floating inputs, and out like in[0] or, with RAPT_OP_BROADCAST, all broadcast. */
-rapt_status rapt__elementwise_shape(rapt_call *call);
+/* What shape() asks of an input; the errors name it: "keep must be bool, not f32". */
+rapt_status rapt__check_floating(rapt_call *call, int input, const char *name);
+rapt_status rapt__check_ids(rapt_call *call, int input, const char *name);
+rapt_status rapt__check_bool(rapt_call *call, int input, const char *name);
+/* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
+rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
 
 /* ---- elementwise work ---------------------------------------------------------------------------------------- */
+
+/* shape() of elementwise operations: floating inputs, and out like in[0] or, with RAPT_OP_BROADCAST, all broadcast. */
+rapt_status rapt__elementwise_shape(rapt_call *call);
 
 enum { RAPT__ROW_INPUTS = 3 };
 
@@ -70,17 +73,5 @@ const void *rapt__elements(const rapt_array *joined, int64_t first, int64_t n, v
 void rapt__copy_elements(size_t bytes, int64_t n, const void *from, int64_t from_step, void *to, int64_t to_step);
 /* to (+)= from, contiguous; type is floating where it adds. */
 void rapt__put(rapt_ctx *ctx, rapt_type type, int64_t n, const void *from, void *to, bool add);
-
-/* Element i of contiguous i32 or i64 ids. */
-static inline int64_t rapt__id(const rapt_array *ids, int64_t i) {
-    return ids->type == RAPT_I32 ? ((const int32_t *)ids->data)[i] : ((const int64_t *)ids->data)[i];
-}
-
-/* What shape() asks of an input; the errors name it: "keep must be bool, not f32". */
-rapt_status rapt__check_floating(rapt_call *call, int input, const char *name);
-rapt_status rapt__check_ids(rapt_call *call, int input, const char *name);
-rapt_status rapt__check_bool(rapt_call *call, int input, const char *name);
-/* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
-rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
 
 #endif
