@@ -1,0 +1,123 @@
+/* Random numbers from Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", 2011).
+ *
+ * A seed is the key, least significant word first. Block b of stream s is the function of the counter
+ * {b low, b high, s low, s high}, and yields the two 64-bit numbers 2b and 2b + 1 of the stream, again least
+ * significant word first. Normal numbers take the logarithm, sine and cosine of libm: they are the same bits everywhere
+ * as far as those are. */
+#include "core/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    ROUNDS = 10,
+    LANES = 16 /* blocks made side by side, for the compiler to vectorise over */
+};
+
+static const uint32_t MULTIPLIER_0 = 0xD2511F53, MULTIPLIER_1 = 0xCD9E8D57;
+static const uint32_t WEYL_0 = 0x9E3779B9, WEYL_1 = 0xBB67AE85; /* golden ratio, sqrt(3) - 1 */
+
+/* LANES blocks at once: word[w][lane] is word w of a lane's counter before, of its random bits after. */
+static void philox_lanes(uint32_t word[4][LANES], const uint32_t key[2]) {
+    uint32_t key_0 = key[0], key_1 = key[1];
+    for (int round = 0; round < ROUNDS; round++, key_0 += WEYL_0, key_1 += WEYL_1)
+        for (int lane = 0; lane < LANES; lane++) {
+            uint64_t product_0 = (uint64_t)MULTIPLIER_0 * word[0][lane];
+            uint64_t product_1 = (uint64_t)MULTIPLIER_1 * word[2][lane];
+            word[0][lane] = (uint32_t)(product_1 >> 32) ^ word[1][lane] ^ key_0;
+            word[1][lane] = (uint32_t)product_1;
+            word[2][lane] = (uint32_t)(product_0 >> 32) ^ word[3][lane] ^ key_1;
+            word[3][lane] = (uint32_t)product_0;
+        }
+}
+
+void rapt__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+    uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
+    uint32_t key_0 = key[0], key_1 = key[1];
+    for (int round = 0; round < ROUNDS; round++, key_0 += WEYL_0, key_1 += WEYL_1) {
+        uint64_t product_0 = (uint64_t)MULTIPLIER_0 * a, product_1 = (uint64_t)MULTIPLIER_1 * c;
+        a = (uint32_t)(product_1 >> 32) ^ b ^ key_0;
+        b = (uint32_t)product_1;
+        c = (uint32_t)(product_0 >> 32) ^ d ^ key_1;
+        d = (uint32_t)product_0;
+    }
+    out[0] = a, out[1] = b, out[2] = c, out[3] = d;
+}
+
+typedef struct pair {
+    uint64_t bits[2];
+} pair;
+
+/* Numbers 2 block and 2 block + 1. */
+static pair draw(uint64_t seed, uint64_t stream, uint64_t block) {
+    const uint32_t counter[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t out[4];
+    rapt__philox(counter, key, out);
+    return (pair){{out[0] | (uint64_t)out[1] << 32, out[2] | (uint64_t)out[3] << 32}};
+}
+
+/* In [0, 1): a multiple of 2^-53. */
+static double to_uniform(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
+
+typedef struct normals {
+    double value[2];
+} normals;
+
+/* Box, Muller 1958: sqrt(-2 ln u) cos(2 pi v) and sqrt(-2 ln u) sin(2 pi v), with u in (0, 1]. */
+static normals to_normals(pair numbers) {
+    double radius = sqrt(-2 * log(to_uniform(numbers.bits[0]) + 0x1p-53));
+    double angle = 2 * 3.14159265358979323846 * to_uniform(numbers.bits[1]);
+    return (normals){{radius * cos(angle), radius * sin(angle)}};
+}
+
+uint64_t rapt_random_bits(uint64_t seed, uint64_t stream, uint64_t index) {
+    return draw(seed, stream, index / 2).bits[index % 2];
+}
+
+double rapt_random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
+    return to_uniform(rapt_random_bits(seed, stream, index));
+}
+
+double rapt_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+    return to_normals(draw(seed, stream, index / 2)).value[index % 2];
+}
+
+void rapt__random_normal_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, double *out) {
+    normals both = {{0, 0}};
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t index = first + (uint64_t)i;
+        if (i == 0 || index % 2 == 0) both = to_normals(draw(seed, stream, index / 2));
+        out[i] = both.value[index % 2];
+    }
+}
+
+/* The 2 LANES numbers from number 2 block on. */
+static void uniform_lanes(uint64_t seed, uint64_t stream, uint64_t block, float *out) {
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    uint32_t word[4][LANES];
+    for (int lane = 0; lane < LANES; lane++) {
+        word[0][lane] = (uint32_t)(block + (uint64_t)lane);
+        word[1][lane] = (uint32_t)((block + (uint64_t)lane) >> 32);
+        word[2][lane] = (uint32_t)stream;
+        word[3][lane] = (uint32_t)(stream >> 32);
+    }
+    philox_lanes(word, key);
+    for (int lane = 0; lane < LANES; lane++) {
+        out[2 * lane] = (float)(int32_t)(word[1][lane] >> 8) * 0x1p-24f; /* the upper 24 bits of 64 */
+        out[2 * lane + 1] = (float)(int32_t)(word[3][lane] >> 8) * 0x1p-24f;
+    }
+}
+
+void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out) {
+    if (n > 0 && first % 2 == 1) {
+        *out++ = (float)(rapt_random_bits(seed, stream, first++) >> 40) * 0x1p-24f;
+        n--;
+    }
+    for (; n >= 2 * LANES; n -= 2 * LANES, first += 2 * LANES, out += 2 * LANES)
+        uniform_lanes(seed, stream, first / 2, out);
+    if (n <= 0) return;
+    float rest[2 * LANES];
+    uniform_lanes(seed, stream, first / 2, rest);
+    memcpy(out, rest, (size_t)n * sizeof *out);
+}
