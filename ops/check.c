@@ -29,3 +29,18 @@ rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int6
     }
     return RAPT_OK;
 }
+
+static bool broadcasts_to(const rapt_array *from, const rapt_array *to) {
+    if (from->ndim > to->ndim) return false;
+    for (int i = 1; i <= from->ndim; i++) {
+        int64_t size = from->shape[from->ndim - i];
+        if (size != 1 && size != to->shape[to->ndim - i]) return false;
+    }
+    return true;
+}
+
+rapt_status rapt__check_broadcast(rapt_call *call, int input, const char *name, const rapt_array *to) {
+    if (broadcasts_to(&call->in[input], to)) return RAPT_OK;
+    return rapt_reject(call, RAPT_ERROR_SHAPE, "%s %s does not broadcast to %s", name,
+                       rapt_shape_text(&call->in[input]).text, rapt_shape_text(to).text);
+}

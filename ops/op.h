@@ -40,8 +40,21 @@ int64_t rapt__stretch(int64_t rows, int64_t cost);
 rapt_status rapt__check_floating(rapt_call *call, int input, const char *name);
 rapt_status rapt__check_ids(rapt_call *call, int input, const char *name);
 rapt_status rapt__check_bool(rapt_call *call, int input, const char *name);
+/* The input is stretched to that shape by broadcasting, and does not enlarge it. */
+rapt_status rapt__check_broadcast(rapt_call *call, int input, const char *name, const rapt_array *to);
 /* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
 rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
+
+/* ---- rows: vectors along the last axis ------------------------------------------------------------------------ */
+
+static inline int64_t rapt__row_size(const rapt_array *array) {
+    return array->ndim > 0 ? array->shape[array->ndim - 1] : 1;
+}
+static inline int64_t rapt__row_count(const rapt_array *array) {
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < array->ndim; i++) rows *= array->shape[i];
+    return rows;
+}
 
 /* ---- elementwise work ---------------------------------------------------------------------------------------- */
 
