@@ -7,29 +7,11 @@
 #include "core/random.h"
 
 #include <math.h>
-#include <string.h>
 
-enum {
-    ROUNDS = 10,
-    LANES = 16 /* blocks made side by side, for the compiler to vectorise over */
-};
+enum { ROUNDS = 10 };
 
 static const uint32_t MULTIPLIER_0 = 0xD2511F53, MULTIPLIER_1 = 0xCD9E8D57;
 static const uint32_t WEYL_0 = 0x9E3779B9, WEYL_1 = 0xBB67AE85; /* golden ratio, sqrt(3) - 1 */
-
-/* LANES blocks at once: word[w][lane] is word w of a lane's counter before, of its random bits after. */
-static void philox_lanes(uint32_t word[4][LANES], const uint32_t key[2]) {
-    uint32_t key_0 = key[0], key_1 = key[1];
-    for (int round = 0; round < ROUNDS; round++, key_0 += WEYL_0, key_1 += WEYL_1)
-        for (int lane = 0; lane < LANES; lane++) {
-            uint64_t product_0 = (uint64_t)MULTIPLIER_0 * word[0][lane];
-            uint64_t product_1 = (uint64_t)MULTIPLIER_1 * word[2][lane];
-            word[0][lane] = (uint32_t)(product_1 >> 32) ^ word[1][lane] ^ key_0;
-            word[1][lane] = (uint32_t)product_1;
-            word[2][lane] = (uint32_t)(product_0 >> 32) ^ word[3][lane] ^ key_1;
-            word[3][lane] = (uint32_t)product_0;
-        }
-}
 
 void rapt__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
     uint32_t a = counter[0], b = counter[1], c = counter[2], d = counter[3];
@@ -59,6 +41,9 @@ static pair draw(uint64_t seed, uint64_t stream, uint64_t block) {
 
 /* In [0, 1): a multiple of 2^-53. */
 static double to_uniform(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
+
+/* The same, rounded towards zero: a multiple of 2^-24. */
+static float to_float(uint64_t bits) { return (float)(int32_t)(bits >> 40) * 0x1p-24f; }
 
 typedef struct normals {
     double value[2];
@@ -92,32 +77,13 @@ void rapt__random_normal_row(uint64_t seed, uint64_t stream, uint64_t first, int
     }
 }
 
-/* The 2 LANES numbers from number 2 block on. */
-static void uniform_lanes(uint64_t seed, uint64_t stream, uint64_t block, float *out) {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    uint32_t word[4][LANES];
-    for (int lane = 0; lane < LANES; lane++) {
-        word[0][lane] = (uint32_t)(block + (uint64_t)lane);
-        word[1][lane] = (uint32_t)((block + (uint64_t)lane) >> 32);
-        word[2][lane] = (uint32_t)stream;
-        word[3][lane] = (uint32_t)(stream >> 32);
-    }
-    philox_lanes(word, key);
-    for (int lane = 0; lane < LANES; lane++) {
-        out[2 * lane] = (float)(int32_t)(word[1][lane] >> 8) * 0x1p-24f; /* the upper 24 bits of 64 */
-        out[2 * lane + 1] = (float)(int32_t)(word[3][lane] >> 8) * 0x1p-24f;
-    }
-}
-
 void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out) {
-    if (n > 0 && first % 2 == 1) {
-        *out++ = (float)(rapt_random_bits(seed, stream, first++) >> 40) * 0x1p-24f;
-        n--;
+    int64_t i = 0;
+    if (n > 0 && first % 2 == 1) out[i++] = to_float(rapt_random_bits(seed, stream, first));
+    for (; i + 1 < n; i += 2) {
+        pair numbers = draw(seed, stream, (first + (uint64_t)i) / 2);
+        out[i] = to_float(numbers.bits[0]);
+        out[i + 1] = to_float(numbers.bits[1]);
     }
-    for (; n >= 2 * LANES; n -= 2 * LANES, first += 2 * LANES, out += 2 * LANES)
-        uniform_lanes(seed, stream, first / 2, out);
-    if (n <= 0) return;
-    float rest[2 * LANES];
-    uniform_lanes(seed, stream, first / 2, rest);
-    memcpy(out, rest, (size_t)n * sizeof *out);
+    if (i < n) out[i] = to_float(rapt_random_bits(seed, stream, first + (uint64_t)i));
 }
