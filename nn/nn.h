@@ -27,7 +27,7 @@ typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
 
-/* ---- linear: x W^T + b ---------------------------------------------------------------------------------------- */
+/* ---- linear: x W^T + b ------------------------------------------------------------------------------------------- */
 
 typedef struct rapt_linear_config {
     int64_t in, out;
@@ -41,7 +41,7 @@ RAPT_API rapt_linear_layer *rapt_linear_layer_new(rapt_params *params, const rap
 RAPT_API rapt_tensor *rapt_linear_layer_forward(const rapt_linear_layer *layer, rapt_tensor *x); /* [...,in] ->
                                                                                                     [...,out] */
 
-/* ---- embedding ------------------------------------------------------------------------------------------------ */
+/* ---- embedding --------------------------------------------------------------------------------------------------- */
 
 typedef struct rapt_embedding_config {
     int64_t count, dim;
@@ -56,7 +56,7 @@ RAPT_API rapt_embedding_layer *rapt_embedding_layer_new(rapt_params *params, con
 RAPT_API rapt_tensor *rapt_embedding_layer_forward(const rapt_embedding_layer *layer, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_embedding_layer_weight(const rapt_embedding_layer *layer); /* for a tied head; borrowed */
 
-/* ---- normalisation over the last axis -------------------------------------------------------------------------- */
+/* ---- normalisation over the last axis ---------------------------------------------------------------------------- */
 
 typedef enum rapt_norm_kind {
     RAPT_NORM_LAYER = 0, /* LayerNorm (Ba et al. 2016) */
@@ -73,7 +73,7 @@ typedef struct rapt_norm_config {
 RAPT_API rapt_norm_layer *rapt_norm_layer_new(rapt_params *params, const rapt_norm_config *config);
 RAPT_API rapt_tensor *rapt_norm_layer_forward(const rapt_norm_layer *layer, rapt_tensor *x);
 
-/* ---- multi-head attention (Vaswani et al. 2017, 3.2.2) ---------------------------------------------------------- */
+/* ---- multi-head attention (Vaswani et al. 2017, 3.2.2) ----------------------------------------------------------- */
 
 /* How the parameters are named (paths below the layer's scope) and stored. Query, key and value are one packed matrix
  * if packed_weight is named, else three linear layers. */
@@ -116,7 +116,7 @@ RAPT_API rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *par
 RAPT_API rapt_tensor *rapt_multihead_attention_forward(const rapt_multihead_attention *layer, rapt_tensor *x,
                                                        const rapt_attention_inputs *inputs);
 
-/* ---- feed-forward: activation(x W1 + b1) W2 + b2 ---------------------------------------------------------------- */
+/* ---- feed-forward: activation(x W1 + b1) W2 + b2 ----------------------------------------------------------------- */
 
 typedef enum rapt_activation {
     RAPT_ACTIVATION_DEFAULT = 0, /* ReLU; in GPT the tanh GELU */
@@ -165,8 +165,7 @@ RAPT_API rapt_positions *rapt_positions_new(rapt_params *params, const rapt_posi
 /* x [...,T,dim] + positions first … first+T-1. More than there are is an error. */
 RAPT_API rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x, int64_t first);
 
-/* ---- Transformer layers and stacks --------------------------------------------------------------------------------
- */
+/* ---- Transformer layers and stacks ------------------------------------------------------------------------------- */
 
 /* How a layer's parameters are named (paths below its scope) and stored. */
 typedef struct rapt_transformer_layout {
@@ -177,7 +176,7 @@ typedef struct rapt_transformer_layout {
 
 RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_encoder; /* nn.TransformerEncoderLayer */
 RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_decoder; /* nn.TransformerDecoderLayer */
-RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_gpt2; /* Hugging Face: attn.c_attn, mlp.c_fc, … */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_gpt2; /* HF: attn.c_attn, mlp.c_fc, … */
 RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_bert; /* attention.self.query, … */
 
 typedef struct rapt_transformer_layer_config {
@@ -226,8 +225,7 @@ RAPT_API rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_
 RAPT_API rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor *x,
                                                const rapt_transformer_inputs *inputs);
 
-/* ---- GPT (Radford et al. 2019) --------------------------------------------------------------------------------------
- */
+/* ---- GPT (Radford et al. 2019) ----------------------------------------------------------------------------------- */
 
 typedef struct rapt_gpt_config {
     int64_t vocab, context, layers, heads, dim;
@@ -270,8 +268,7 @@ RAPT_API rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory);
 RAPT_API rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config);
 RAPT_API rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path);
 
-/* ---- sampling
- * -------------------------------------------------------------------------------------------------------- */
+/* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
 typedef struct rapt_sampling {
     double temperature; /* divides the logits; 0: greedy, the likeliest token always */
@@ -295,8 +292,7 @@ typedef struct rapt_generation {
 /* Continues prompt, ids [T] with T >= 1: the new ids, i32 [N]. The model sees the last `context` tokens. */
 RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
 
-/* ---- text
- * -------------------------------------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------------------------------- */
 
 /* One token for each UTF-8 character that occurs in the text, in the order of their code points. */
 RAPT_API rapt_tokenizer *rapt_tokenizer_chars(rapt_ctx *ctx, const char *text, int64_t bytes);
@@ -314,8 +310,7 @@ RAPT_API char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt
 /* The text of one token, *bytes long; NULL outside the vocabulary. */
 RAPT_API const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes);
 
-/* ---- batches
- * ----------------------------------------------------------------------------------------------------------- */
+/* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 typedef struct rapt_batches_config {
     int64_t batch, context; /* B windows of T tokens */

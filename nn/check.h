@@ -1,0 +1,22 @@
+/* What layers share: checking what they are given, and passing more than one tensor out of a scope. */
+#ifndef RAPT_NN_CHECK_H
+#define RAPT_NN_CHECK_H
+
+#include "nn/nn.h"
+
+/* Each fails with "OWNER: …" and returns false where the value isn't fit. */
+bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int64_t value);
+bool rapt__need_not_negative(rapt_ctx *ctx, const char *owner, const char *name, double value);
+bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, double value);
+/* tensor has ndim axes; shape's sizes, where they aren't -1, must be the tensor's. */
+bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape);
+bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name);
+
+rapt_text rapt__tensor_text(const rapt_tensor *tensor); /* its shape, for messages */
+
+/* A scope that ends with more than its result: rapt__hold(), rapt_scope_return(), rapt__hand_out(). The tensors then
+ * belong to the outer scope, outside the graph. tensors NULL: none. */
+void rapt__hold(rapt_tensor **tensors, int64_t count);
+void rapt__hand_out(rapt_tensor **tensors, int64_t count);
+
+#endif

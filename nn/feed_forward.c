@@ -1,0 +1,61 @@
+#include "nn/check.h"
+
+const rapt_feed_forward_layout rapt_feed_forward_layout_torch = {.expand = "linear1", .contract = "linear2"};
+
+struct rapt_feed_forward {
+    rapt_linear_layer *expand, *contract;
+    rapt_activation activation;
+    double dropout;
+};
+
+static bool check(rapt_ctx *ctx, const rapt_feed_forward_config *config) {
+    return rapt__need_positive(ctx, "feed_forward", "dim", config->dim) &&
+           rapt__need_not_negative(ctx, "feed_forward", "hidden", (double)config->hidden) &&
+           rapt__need_probability(ctx, "feed_forward", "dropout", config->dropout);
+}
+
+rapt_feed_forward *rapt_feed_forward_new(rapt_params *params, const rapt_feed_forward_config *config) {
+    if (!check(rapt_params_ctx(params), config)) return NULL;
+    rapt_feed_forward *layer = rapt_params_alloc(params, sizeof *layer);
+    if (!layer) return NULL;
+    const rapt_feed_forward_layout *layout = config->layout ? config->layout : &rapt_feed_forward_layout_torch;
+    int64_t hidden = config->hidden > 0 ? config->hidden : 4 * config->dim;
+    layer->activation = config->activation;
+    layer->dropout = config->dropout;
+    layer->expand = rapt_linear_layer_new(rapt_params_scope(params, "%s", layout->expand),
+                                          &(rapt_linear_config){.in = config->dim,
+                                                                .out = hidden,
+                                                                .no_bias = config->no_bias,
+                                                                .input_major = layout->input_major,
+                                                                .init_deviation = config->init_deviation});
+    layer->contract = rapt_linear_layer_new(rapt_params_scope(params, "%s", layout->contract),
+                                            &(rapt_linear_config){.in = hidden,
+                                                                  .out = config->dim,
+                                                                  .no_bias = config->no_bias,
+                                                                  .input_major = layout->input_major,
+                                                                  .init_deviation = config->output_deviation > 0
+                                                                                        ? config->output_deviation
+                                                                                        : config->init_deviation});
+    return layer->expand && layer->contract ? layer : NULL;
+}
+
+static rapt_tensor *activate(rapt_activation activation, rapt_tensor *x) {
+    switch (activation) {
+    case RAPT_ACTIVATION_GELU:
+        return rapt_gelu(x);
+    case RAPT_ACTIVATION_GELU_TANH:
+        return rapt_gelu_tanh(x);
+    case RAPT_ACTIVATION_SILU:
+        return rapt_silu(x);
+    default:
+        return rapt_relu(x);
+    }
+}
+
+rapt_tensor *rapt_feed_forward_forward(const rapt_feed_forward *layer, rapt_tensor *x) {
+    rapt_ctx *ctx = rapt_ctx_of(x);
+    if (!layer) return rapt_nil(ctx);
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *hidden = activate(layer->activation, rapt_linear_layer_forward(layer->expand, x));
+    return rapt_scope_return(mark, rapt_linear_layer_forward(layer->contract, rapt_dropout(hidden, layer->dropout)));
+}
