@@ -10,6 +10,9 @@ typedef struct rapt__pool rapt__pool;
 rapt__pool *rapt__pool_new(const rapt_allocator *allocator);
 void rapt__pool_close(rapt__pool *pool);
 void rapt__pool_trim(rapt__pool *pool);
+const rapt_allocator *rapt__pool_allocator(const rapt__pool *pool);
+/* From now on new blocks are filled with NaN: for checks that nothing reads what it hasn't written. */
+void rapt__pool_poison(rapt__pool *pool);
 void rapt__pool_statistics(const rapt__pool *pool, rapt_memory *memory);
 
 /* Uninitialised; NULL, with no error set, when out of memory. Any thread. */
