@@ -1,8 +1,8 @@
 /* Backward: walks the tape from its end, asks each operation for its inputs' gradients, and frees what is spent.
  *
  * A gradient belongs to a base: a leaf or the result of an operation. A view's gradient is the same view of its base's
- * gradient, so views need no backward of their own. Gradients may be shared between tensors (what an addition passes on)
- * and are copied only when one of the sharers adds to its own. */
+ * gradient, so views need no backward of their own. Gradients may be shared between tensors (what an addition passes
+ * on) and are copied only when one of the sharers adds to its own. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -62,9 +62,9 @@ typedef struct sum_job {
     int kept, reduced; /* axes of each kind; the last axis apart */
     int64_t kept_shape[RAPT_MAX_DIMS], kept_from[RAPT_MAX_DIMS], kept_to[RAPT_MAX_DIMS];
     int64_t reduced_shape[RAPT_MAX_DIMS], reduced_from[RAPT_MAX_DIMS];
-    int64_t width;      /* of the last axis */
-    int64_t last_to;    /* its stride in to; 0: it is summed */
-    int64_t blocks;     /* of SUM_WIDTH along it */
+    int64_t width;       /* of the last axis */
+    int64_t last_to;     /* its stride in to; 0: it is summed */
+    int64_t blocks;      /* of SUM_WIDTH along it */
     int64_t sums, group; /* reduced combinations; kept rows a chunk */
     int64_t rows;
 } sum_job;
@@ -138,12 +138,15 @@ static void sum_chunk(void *arg, int64_t chunk, int thread) {
     int64_t first = block * SUM_WIDTH;
     int64_t count = job->width - first < SUM_WIDTH ? job->width - first : SUM_WIDTH;
     for (int64_t row = first_row; row < last_row; row++) {
-        if (job->last_to) sum_block(job, row, first, count);
-        else sum_all(job, row);
+        if (job->last_to)
+            sum_block(job, row, first, count);
+        else
+            sum_all(job, row);
     }
 }
 
-/* Adds or stores the contiguous gradient `from`, of `shape`, at t's place, t's shape being one that broadcasts to it. */
+/* Adds or stores the contiguous gradient `from`, of `shape`, at t's place, t's shape being one that broadcasts to it.
+ */
 static bool deliver(rapt_tensor *t, int ndim, const int64_t *shape, const void *from) {
     sum_job job = {.type = t->type, .from = from};
     if (!place_gradient(t, &job.to)) return false;
@@ -305,8 +308,14 @@ static bool pass_gradients(const rapt__node *node) {
 }
 
 static bool run_backward(rapt_ctx *ctx, const rapt__node *node, rapt_array *arrays, const rapt_gradient *gradients) {
-    rapt_call call = {.ctx = ctx, .op = node->op, .attrs = node->attrs, .inputs = node->inputs, .in = arrays,
-                      .din = gradients, .dout = node->out->gradient->data, .recorded = true};
+    rapt_call call = {.ctx = ctx,
+                      .op = node->op,
+                      .attrs = node->attrs,
+                      .inputs = node->inputs,
+                      .in = arrays,
+                      .din = gradients,
+                      .dout = node->out->gradient->data,
+                      .recorded = true};
     rapt__describe(node->out, &call.out);
     memcpy(call.saved, node->saved, sizeof call.saved);
     for (int i = 0; i < node->inputs; i++) {

@@ -98,12 +98,12 @@ RAPT_API int rapt_ctx_threads(const rapt_ctx *ctx);
 RAPT_API rapt_status rapt_fail(rapt_ctx *ctx, rapt_status status, const char *format, ...) RAPT_PRINTF(3, 4);
 
 typedef struct rapt_memory {
-    int64_t live_bytes;    /* in use by tensors and objects now */
-    int64_t peak_bytes;    /* the most that were ever in use at once */
-    int64_t held_bytes;    /* taken from the allocator and not given back, free blocks included */
-    int64_t allocations;   /* calls of the allocator so far; stays the same in a steady training loop */
-    int64_t live_tensors;  /* handles alive */
-    int64_t tape_length;   /* operations recorded and not yet spent */
+    int64_t live_bytes;   /* in use by tensors and objects now */
+    int64_t peak_bytes;   /* the most that were ever in use at once */
+    int64_t held_bytes;   /* taken from the allocator and not given back, free blocks included */
+    int64_t allocations;  /* calls of the allocator so far; stays the same in a steady training loop */
+    int64_t live_tensors; /* handles alive */
+    int64_t tape_length;  /* operations recorded and not yet spent */
 } rapt_memory;
 
 RAPT_API rapt_memory rapt_ctx_memory(const rapt_ctx *ctx);
@@ -160,11 +160,11 @@ RAPT_API bool rapt_is_nil(const rapt_tensor *t);       /* also true of NULL */
 RAPT_API rapt_ctx *rapt_ctx_of(const rapt_tensor *t);  /* NULL of NULL */
 RAPT_API rapt_type rapt_type_of(const rapt_tensor *t); /* the nil tensor: f32 */
 RAPT_API int rapt_ndim(const rapt_tensor *t);
-RAPT_API int64_t rapt_size(const rapt_tensor *t);                  /* number of elements; nil: 0 */
-RAPT_API int64_t rapt_dim(const rapt_tensor *t, int axis);         /* negative axes count from the end; 0 outside */
-RAPT_API const int64_t *rapt_shape(const rapt_tensor *t);          /* [ndim], lives as long as t */
-RAPT_API const int64_t *rapt_strides(const rapt_tensor *t);        /* [ndim], in elements */
-RAPT_API bool rapt_is_contiguous(const rapt_tensor *t);            /* row-major without gaps */
+RAPT_API int64_t rapt_size(const rapt_tensor *t);           /* number of elements; nil: 0 */
+RAPT_API int64_t rapt_dim(const rapt_tensor *t, int axis);  /* negative axes count from the end; 0 outside */
+RAPT_API const int64_t *rapt_shape(const rapt_tensor *t);   /* [ndim], lives as long as t */
+RAPT_API const int64_t *rapt_strides(const rapt_tensor *t); /* [ndim], in elements */
+RAPT_API bool rapt_is_contiguous(const rapt_tensor *t);     /* row-major without gaps */
 
 /* The first element; other elements by rapt_strides(). rapt_data_mut() counts as a write: a tensor that backward
  * still needs then makes backward fail rather than compute with the new values. NULL of nil. */
@@ -252,27 +252,27 @@ typedef struct rapt_op rapt_op;
 typedef struct rapt_call {
     rapt_ctx *ctx;
     const rapt_op *op;
-    const void *attrs;      /* the operation's options, op->attrs_bytes of them */
+    const void *attrs; /* the operation's options, op->attrs_bytes of them */
     int inputs;
-    const rapt_array *in;   /* [inputs] */
-    rapt_array out;         /* shape() sets type, ndim and shape; always contiguous, views apart */
-    int64_t view_offset;    /* views only: shape() sets it, in elements from in[0]'s first, and out.stride */
+    const rapt_array *in; /* [inputs] */
+    rapt_array out;       /* shape() sets type, ndim and shape; always contiguous, views apart */
+    int64_t view_offset;  /* views only: shape() sets it, in elements from in[0]'s first, and out.stride */
     size_t saved_bytes[RAPT_MAX_SAVED]; /* shape() asks */
     void *saved[RAPT_MAX_SAVED];        /* forward() fills, backward() reads */
-    const void *dout;       /* backward: the gradient of out, contiguous */
-    const rapt_gradient *din; /* backward: [inputs] */
-    bool recorded;          /* forward: backward may follow */
-    void *scratch;          /* the engine's own */
+    const void *dout;                   /* backward: the gradient of out, contiguous */
+    const rapt_gradient *din;           /* backward: [inputs] */
+    bool recorded;                      /* forward: backward may follow */
+    void *scratch;                      /* the engine's own */
 } rapt_call;
 
 /* How the engine prepares a call. */
 typedef enum rapt_op_flags {
-    RAPT_OP_BROADCAST = 1, /* the first two or three inputs are broadcast as in NumPy: forward and backward see all of
-                              them with out's shape (and strides, some 0); gradients are summed back by the engine */
-    RAPT_OP_STRIDED = 2,   /* takes inputs, and places gradients, with any strides */
-    RAPT_OP_VIEW = 4,      /* out shares in[0]'s storage; shape() is all there is */
+    RAPT_OP_BROADCAST = 1,   /* the first two or three inputs are broadcast as in NumPy: forward and backward see all of
+                                them with out's shape (and strides, some 0); gradients are summed back by the engine */
+    RAPT_OP_STRIDED = 2,     /* takes inputs, and places gradients, with any strides */
+    RAPT_OP_VIEW = 4,        /* out shares in[0]'s storage; shape() is all there is */
     RAPT_OP_NO_GRADIENT = 8, /* not differentiable: out never has a gradient */
-    RAPT_OP_MIXED = 16     /* floating inputs may differ in type */
+    RAPT_OP_MIXED = 16       /* floating inputs may differ in type */
 } rapt_op_flags;
 
 typedef rapt_status rapt_op_function(rapt_call *call);
@@ -297,15 +297,15 @@ typedef struct rapt_sample {
 /* An operation. Those of the library and a user's own are the same kind of record. */
 struct rapt_op {
     const char *name;
-    const char *doc;     /* one line: the formula */
-    unsigned flags;      /* rapt_op_flags */
-    int min_inputs;      /* those that must be given */
-    int max_inputs;      /* 0: min_inputs; -1: any number */
+    const char *doc; /* one line: the formula */
+    unsigned flags;  /* rapt_op_flags */
+    int min_inputs;  /* those that must be given */
+    int max_inputs;  /* 0: min_inputs; -1: any number */
     size_t attrs_bytes;
-    uint32_t unread_inputs; /* bit i: backward never reads the elements of input i, so they may die early */
-    bool output_unread;     /* backward never reads out's elements */
-    uint32_t passes;        /* bit i: input i's gradient is out's gradient as it is (summed back if broadcast); the
-                               engine passes it on, backward() is not asked for it */
+    uint32_t unread_inputs;  /* bit i: backward never reads the elements of input i, so they may die early */
+    bool output_unread;      /* backward never reads out's elements */
+    uint32_t passes;         /* bit i: input i's gradient is out's gradient as it is (summed back if broadcast); the
+                                engine passes it on, backward() is not asked for it */
     rapt_op_function *shape; /* checks inputs and attrs; sets out's type, ndim, shape; may ask for saved buffers */
     rapt_op_function *forward[2];  /* [RAPT_F32], [RAPT_F64]: by the type of the first floating input, else [0] */
     rapt_op_function *backward[2]; /* for every input with din[i].data */
@@ -336,10 +336,10 @@ RAPT_API rapt_text rapt_shape_text(const rapt_array *array); /* "[2,3]", for mes
 RAPT_API void *rapt_scratch(rapt_call *call, size_t bytes);
 
 typedef struct rapt_gradcheck_report {
-    int checked;           /* samples and directions tried */
+    int checked; /* samples and directions tried */
     int failures;
-    double worst;          /* the largest relative error of a gradient that passed */
-    char message[512];     /* the first failure, "" if none */
+    double worst;      /* the largest relative error of a gradient that passed */
+    char message[512]; /* the first failure, "" if none */
 } rapt_gradcheck_report;
 
 /* Checks a record: it has a name, doc, samples, shape, forward and, unless declared not differentiable, backward; each
@@ -372,17 +372,16 @@ RAPT_API rapt_params *rapt_params_scope(rapt_params *parent, const char *format,
 RAPT_API void *rapt_params_alloc(rapt_params *params, size_t bytes);
 
 /* A new parameter; it wants a gradient. Borrowed: the root owns it. A name twice is an error. */
-RAPT_API rapt_tensor *rapt_param(rapt_params *params, const char *name, int ndim, const int64_t *shape,
-                                 rapt_init init);
+RAPT_API rapt_tensor *rapt_param(rapt_params *params, const char *name, int ndim, const int64_t *shape, rapt_init init);
 /* A second name for an existing parameter: loading accepts either, saving, stepping and counting see one. */
 RAPT_API rapt_status rapt_param_alias(rapt_params *params, const char *alias, rapt_tensor *parameter);
 
 RAPT_API rapt_ctx *rapt_params_ctx(const rapt_params *params);
 RAPT_API rapt_type rapt_params_type(const rapt_params *params);
-RAPT_API int64_t rapt_params_count(const rapt_params *params);        /* tensors; a shared one once */
-RAPT_API int64_t rapt_params_elements(const rapt_params *params);     /* numbers in them */
-RAPT_API rapt_tensor *rapt_params_get(const rapt_params *params, int64_t i);       /* in order of creation */
-RAPT_API const char *rapt_params_name(const rapt_params *params, int64_t i);       /* full name */
+RAPT_API int64_t rapt_params_count(const rapt_params *params);                       /* tensors; a shared one once */
+RAPT_API int64_t rapt_params_elements(const rapt_params *params);                    /* numbers in them */
+RAPT_API rapt_tensor *rapt_params_get(const rapt_params *params, int64_t i);         /* in order of creation */
+RAPT_API const char *rapt_params_name(const rapt_params *params, int64_t i);         /* full name */
 RAPT_API rapt_tensor *rapt_params_find(const rapt_params *params, const char *name); /* NULL if there is none */
 RAPT_API void rapt_params_clear_grad(rapt_params *params);
 /* Multiplies every gradient; with 1 / (the window's count of valid tokens) after summed losses this is gradient
@@ -405,16 +404,21 @@ RAPT_API rapt_status rapt_directory_make(rapt_ctx *ctx, const char *path); /* an
 
 /* JSON (RFC 8259), read whole: exact, at most 64 deep, independent of the locale. origin names the text in errors. */
 typedef enum rapt_json_kind {
-    RAPT_JSON_NULL = 0, RAPT_JSON_BOOL, RAPT_JSON_NUMBER, RAPT_JSON_STRING, RAPT_JSON_ARRAY, RAPT_JSON_OBJECT
+    RAPT_JSON_NULL = 0,
+    RAPT_JSON_BOOL,
+    RAPT_JSON_NUMBER,
+    RAPT_JSON_STRING,
+    RAPT_JSON_ARRAY,
+    RAPT_JSON_OBJECT
 } rapt_json_kind;
 
 RAPT_API rapt_json *rapt_json_parse(rapt_ctx *ctx, const char *text, int64_t bytes, const char *origin);
-RAPT_API void rapt_json_free(rapt_json *root); /* of what parse returned; or with the context */
+RAPT_API void rapt_json_free(rapt_json *root);                  /* of what parse returned; or with the context */
 RAPT_API rapt_json_kind rapt_json_type(const rapt_json *value); /* NULL value: RAPT_JSON_NULL */
 RAPT_API int64_t rapt_json_length(const rapt_json *value);      /* of a string (bytes), array or object; else 0 */
-RAPT_API const rapt_json *rapt_json_item(const rapt_json *array_or_object, int64_t i);      /* NULL outside */
-RAPT_API const char *rapt_json_key(const rapt_json *object, int64_t i);                     /* NULL outside */
-RAPT_API const rapt_json *rapt_json_get(const rapt_json *object, const char *key);          /* NULL if absent */
+RAPT_API const rapt_json *rapt_json_item(const rapt_json *array_or_object, int64_t i); /* NULL outside */
+RAPT_API const char *rapt_json_key(const rapt_json *object, int64_t i);                /* NULL outside */
+RAPT_API const rapt_json *rapt_json_get(const rapt_json *object, const char *key);     /* NULL if absent */
 RAPT_API const char *rapt_json_string(const rapt_json *value); /* UTF-8; may hold zero bytes; NULL if no string */
 RAPT_API double rapt_json_number(const rapt_json *value, double otherwise);
 /* otherwise, unless value is a number without fraction that fits. */

@@ -48,9 +48,7 @@ static double evaluate(const subject *s, rapt_ctx *ctx) {
     return value;
 }
 
-static bool moves(const subject *s, int i) {
-    return s->in[i] && s->in[i]->leaf && s->in[i]->type == RAPT_F64;
-}
+static bool moves(const subject *s, int i) { return s->in[i] && s->in[i]->leaf && s->in[i]->type == RAPT_F64; }
 
 static double direction_of(int i, int direction, int64_t element) {
     return draw(STREAM_DIRECTIONS + (uint64_t)(i * DIRECTIONS + direction), element);
@@ -87,7 +85,8 @@ static void check_input(const subject *s, rapt_ctx *ctx, int i, const double *gr
         double error = fabs(slope - dot) / size;
         if (!(error <= tolerance))
             fail(report, "%s: input %d: finite difference %.9g, backward %.9g", s->name, i, slope, dot);
-        else if (error > report->worst) report->worst = error;
+        else if (error > report->worst)
+            report->worst = error;
     }
 }
 
@@ -101,8 +100,10 @@ static bool run_backward(const subject *s, rapt_ctx *ctx, void (*between)(void *
     if (between && !ctx->status) between(s->user, y);
     bool differentiable = rapt_has_grad_path(y);
     if (differentiable) rapt_backward_from(y, w);
-    if (ctx->status) fail(report, "%s", rapt_ctx_error(ctx));
-    else if (!differentiable) fail(report, "%s: no gradient flows through it", s->name);
+    if (ctx->status)
+        fail(report, "%s", rapt_ctx_error(ctx));
+    else if (!differentiable)
+        fail(report, "%s: no gradient flows through it", s->name);
     rapt_scope_end(mark);
     return ctx->status == RAPT_OK && differentiable;
 }
@@ -190,7 +191,8 @@ static double sample_value(const rapt_sample_input *in, int input, rapt_type typ
     if (type == RAPT_BOOL) return draw(STREAM_VALUES + (uint64_t)input, i) > 0;
     if (!rapt__is_floating(type)) return 0;
     uint64_t stream = STREAM_VALUES + (uint64_t)input;
-    if (in->low != in->high) return (float)(in->low + (in->high - in->low) * rapt_random_uniform(2017, stream, (uint64_t)i));
+    if (in->low != in->high)
+        return (float)(in->low + (in->high - in->low) * rapt_random_uniform(2017, stream, (uint64_t)i));
     return (float)rapt_random_normal(2017, stream, (uint64_t)i); /* a float, so that both types start from one value */
 }
 
@@ -281,9 +283,8 @@ static void check_differentiable(trial *t, rapt_gradcheck_report *report) {
     check_subject(&s, t->ctx, poison_unread, restore_values, report);
 }
 
-static void check_gradients(const rapt_op *op, const rapt_sample *sample, layout layout,
-                            rapt_gradcheck_report *report) {
-    trial t = {.op = op, .sample = sample, .layout = layout};
+static void check_gradients(const rapt_op *op, const rapt_sample *sample, layout order, rapt_gradcheck_report *report) {
+    trial t = {.op = op, .sample = sample, .layout = order};
     bool any = false;
     if (start_trial(&t, RAPT_F64)) {
         for (int i = 0; i < sample->inputs; i++) any |= t.leaves[i] && t.leaves[i]->leaf;
@@ -328,8 +329,7 @@ static void compare_types(const rapt_op *op, const rapt_sample *sample, rapt_gra
         rapt_backward_from(y[k], w);
     }
     for (int k = 0; k < 2; k++)
-        if (!ready || pair[k].ctx->status)
-            fail(report, "%s: %s", op->name, rapt_ctx_error(pair[k].ctx));
+        if (!ready || pair[k].ctx->status) fail(report, "%s: %s", op->name, rapt_ctx_error(pair[k].ctx));
     if (ready) compare_tensors(op, "the output", y[0], y[1], report);
     for (int i = 0; ready && i < sample->inputs; i++)
         if (pair[0].leaves[i] && pair[0].leaves[i]->leaf)
@@ -343,7 +343,8 @@ static void check_bad(const rapt_op *op, const rapt_sample *sample, rapt_type ty
     start_trial(&t, type);
     rapt_tensor *y = t.ctx && !t.ctx->status ? apply_trial(&t, t.leaves) : NULL;
     const char *got = rapt_ctx_error(t.ctx);
-    if (!rapt_is_nil(y)) fail(report, "%s: a bad sample works; it should say \"%s\"", op->name, sample->error);
+    if (!rapt_is_nil(y))
+        fail(report, "%s: a bad sample works; it should say \"%s\"", op->name, sample->error);
     else if (strcmp(got, sample->error) != 0)
         fail(report, "%s: a bad sample says \"%s\", not \"%s\"", op->name, got, sample->error);
     rapt_ctx_free(t.ctx);

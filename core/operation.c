@@ -253,8 +253,10 @@ static rapt_tensor *execute(rapt_call *call, rapt_array *arrays, rapt_tensor *co
     if (call->recorded && !rapt__node_prepare(ctx, &node, op, call->attrs, call->inputs, in)) return &ctx->nil;
     bool done = take_saved(call) && run_forward(call) == RAPT_OK;
     memcpy(node.saved, call->saved, sizeof node.saved);
-    if (done && call->recorded) rapt__node_record(ctx, &node, out);
-    else rapt__node_discard(&node);
+    if (done && call->recorded)
+        rapt__node_record(ctx, &node, out);
+    else
+        rapt__node_discard(&node);
     return done ? out : &ctx->nil;
 }
 

@@ -129,10 +129,14 @@ rapt_tensor *rapt_params_find(const rapt_params *params, const char *name) {
 
 static double initial_value(const rapt_ctx *ctx, rapt_init init, uint64_t stream, uint64_t i) {
     switch (init.kind) {
-    case RAPT_INIT_ZEROS: return 0;
-    case RAPT_INIT_ONES: return 1;
-    case RAPT_INIT_NORMAL: return init.scale * rapt_random_normal(ctx->random.seed, stream, i);
-    case RAPT_INIT_UNIFORM: return init.scale * (2 * rapt_random_uniform(ctx->random.seed, stream, i) - 1);
+    case RAPT_INIT_ZEROS:
+        return 0;
+    case RAPT_INIT_ONES:
+        return 1;
+    case RAPT_INIT_NORMAL:
+        return init.scale * rapt_random_normal(ctx->random.seed, stream, i);
+    case RAPT_INIT_UNIFORM:
+        return init.scale * (2 * rapt_random_uniform(ctx->random.seed, stream, i) - 1);
     }
     return 0;
 }

@@ -9,11 +9,11 @@
 #ifdef RAPT_DOUBLE
 typedef double real;
 #define REAL(name) name##_f64
-#define RAPT_REAL RAPT_F64
+#define RAPT_REAL  RAPT_F64
 #else
 typedef float real;
 #define REAL(name) name##_f32
-#define RAPT_REAL RAPT_F32
+#define RAPT_REAL  RAPT_F32
 #endif
 
 #endif

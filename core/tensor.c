@@ -108,8 +108,10 @@ static void recycle(rapt_tensor *t) {
     rapt_ctx *ctx = t->ctx;
     t->live = false;
     t->next_free = NULL;
-    if (ctx->last_free) ctx->last_free->next_free = t;
-    else ctx->first_free = t;
+    if (ctx->last_free)
+        ctx->last_free->next_free = t;
+    else
+        ctx->first_free = t;
     ctx->last_free = t;
 }
 
@@ -302,11 +304,16 @@ bool rapt_has_grad_path(const rapt_tensor *t) { return t && t->wants_gradient; }
 
 double rapt__load(const void *data, rapt_type type, int64_t i) {
     switch (type) {
-    case RAPT_F32: return ((const float *)data)[i];
-    case RAPT_F64: return ((const double *)data)[i];
-    case RAPT_I32: return ((const int32_t *)data)[i];
-    case RAPT_I64: return (double)((const int64_t *)data)[i];
-    case RAPT_BOOL: return ((const uint8_t *)data)[i] != 0;
+    case RAPT_F32:
+        return ((const float *)data)[i];
+    case RAPT_F64:
+        return ((const double *)data)[i];
+    case RAPT_I32:
+        return ((const int32_t *)data)[i];
+    case RAPT_I64:
+        return (double)((const int64_t *)data)[i];
+    case RAPT_BOOL:
+        return ((const uint8_t *)data)[i] != 0;
     }
     return NAN;
 }
@@ -321,11 +328,21 @@ static int64_t whole(double value, double low, double high, int64_t lowest, int6
 
 void rapt__store(void *data, rapt_type type, int64_t i, double value) {
     switch (type) {
-    case RAPT_F32: ((float *)data)[i] = (float)value; return;
-    case RAPT_F64: ((double *)data)[i] = value; return;
-    case RAPT_I32: ((int32_t *)data)[i] = (int32_t)whole(value, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX); return;
-    case RAPT_I64: ((int64_t *)data)[i] = whole(value, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX); return;
-    case RAPT_BOOL: ((uint8_t *)data)[i] = value != 0; return;
+    case RAPT_F32:
+        ((float *)data)[i] = (float)value;
+        return;
+    case RAPT_F64:
+        ((double *)data)[i] = value;
+        return;
+    case RAPT_I32:
+        ((int32_t *)data)[i] = (int32_t)whole(value, INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
+        return;
+    case RAPT_I64:
+        ((int64_t *)data)[i] = whole(value, -0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+        return;
+    case RAPT_BOOL:
+        ((uint8_t *)data)[i] = value != 0;
+        return;
     }
 }
 
@@ -387,9 +404,10 @@ void rapt__copy(int ndim, const int64_t *shape, rapt_type to_type, void *to, con
     row r = {.count = 1, .to_stride = 1, .from_stride = 1, .to_type = to_type, .from_type = from_type};
     int outer = ndim;
     /* The row takes in as many trailing axes as are one stretch in both places. */
-    while (outer > 0 && (r.count == 1 || (to_stride[outer - 1] == r.count * r.to_stride &&
-                                          from_stride[outer - 1] == r.count * r.from_stride) ||
-                         shape[outer - 1] == 1)) {
+    while (outer > 0 &&
+           (r.count == 1 ||
+            (to_stride[outer - 1] == r.count * r.to_stride && from_stride[outer - 1] == r.count * r.from_stride) ||
+            shape[outer - 1] == 1)) {
         outer--;
         if (shape[outer] == 1) continue;
         if (r.count == 1) {
@@ -419,8 +437,7 @@ void rapt__copy(int ndim, const int64_t *shape, rapt_type to_type, void *to, con
 static rapt_status check_bytes(const rapt_tensor *t, const char *who, const void *memory, size_t bytes) {
     if (!t) return RAPT_ERROR_ARGUMENT;
     if (t->ctx->status) return t->ctx->status;
-    if (rapt_is_nil(t) || !t->live || !t->storage)
-        return rapt_fail(t->ctx, RAPT_ERROR_ARGUMENT, "%s: no tensor", who);
+    if (rapt_is_nil(t) || !t->live || !t->storage) return rapt_fail(t->ctx, RAPT_ERROR_ARGUMENT, "%s: no tensor", who);
     size_t exact = (size_t)t->size * rapt_type_bytes(t->type);
     if (bytes != exact || (!memory && bytes))
         return rapt_fail(t->ctx, RAPT_ERROR_ARGUMENT, "%s: the tensor has %zu bytes, not %zu", who, exact,

@@ -25,11 +25,11 @@ struct rapt_tensor {
     bool live;
     rapt_type type;
     int ndim;
-    int references;  /* holders: scopes, the tape, views of it, the user */
-    int readers;     /* holders that may still read the elements */
-    int64_t node;    /* the tape's entry that made it; -1: none */
+    int references;        /* holders: scopes, the tape, views of it, the user */
+    int readers;           /* holders that may still read the elements */
+    int64_t node;          /* the tape's entry that made it; -1: none */
     uint64_t backward_run; /* the last rapt_backward that wrote its gradient */
-    int64_t offset;  /* of the first element in storage */
+    int64_t offset;        /* of the first element in storage */
     int64_t size;
     int64_t shape[RAPT_MAX_DIMS], stride[RAPT_MAX_DIMS];
     rapt_tensor *next_free;
