@@ -77,7 +77,7 @@ static void next_row(const rapt_array *joined, row_position *at) {
     }
 }
 
-const void *rapt__elements(const rapt_array *joined, int64_t first, int64_t n, void *buffer) {
+const void *rapt__in_order(const rapt_array *joined, int64_t first, int64_t n, void *buffer) {
     if (n <= 0) return buffer;
     int64_t bytes = (int64_t)rapt_type_bytes(joined->type);
     int64_t length = joined->shape[joined->ndim - 1], step = joined->stride[joined->ndim - 1];
@@ -106,6 +106,24 @@ void rapt__put(rapt_ctx *ctx, rapt_type type, int64_t n, const void *from, void 
     }
 }
 
+static inline void select_steps(size_t bytes, int64_t n, const uint8_t *choice, const char *a, int64_t a_step,
+                                const char *b, int64_t b_step, char *to) {
+    int64_t size = (int64_t)bytes;
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * size, choice[i] ? a + i * a_step * size : b + i * b_step * size, bytes);
+}
+
+void rapt__select(size_t bytes, int64_t n, const void *choice, const void *a, int64_t a_step, const void *b,
+                  int64_t b_step, void *to) {
+    if (bytes == 8) {
+        select_steps(8, n, choice, a, a_step, b, b_step, to);
+    } else if (bytes == 4) {
+        select_steps(4, n, choice, a, a_step, b, b_step, to);
+    } else {
+        select_steps(1, n, choice, a, a_step, b, b_step, to);
+    }
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------------------ */
 
 typedef struct map_job {
@@ -122,7 +140,7 @@ typedef struct map_buffers {
 /* An absent or unread input stays NULL. */
 static void fill_inputs(const map_job *job, rapt__row *row, map_buffers *buffers) {
     for (int i = 0; i < job->call->inputs; i++)
-        if (job->in[i].data) row->in[i] = rapt__elements(&job->in[i], row->first, row->n, buffers->in[i]);
+        if (job->in[i].data) row->in[i] = rapt__in_order(&job->in[i], row->first, row->n, buffers->in[i]);
 }
 
 static void *element(const void *data, rapt_type type, int64_t i) {

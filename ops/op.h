@@ -34,6 +34,9 @@ void rapt__for_rows(rapt_ctx *ctx, int64_t rows, int64_t cost, void (*body)(void
 /* Rows in one stretch of rapt__for_rows: for operations that keep one partial result a stretch. */
 int64_t rapt__stretch(int64_t rows, int64_t cost);
 
+/* The same for the columns 0 … columns-1 of a matrix: each stretch owns a few cache lines of every row. */
+void rapt__for_columns(rapt_ctx *ctx, int64_t columns, void (*body)(void *arg, int64_t first, int64_t last), void *arg);
+
 /* ---- checks -------------------------------------------------------------------------------------------------- */
 
 /* What shape() asks of an input; the errors name it: "keep must be bool, not f32". */
@@ -45,6 +48,11 @@ rapt_status rapt__check_broadcast(rapt_call *call, int input, const char *name, 
 /* What forward() asks of ids before they index anything: each is in 0 … size-1, or equal to *except (NULL: none). */
 rapt_status rapt__check_range(rapt_call *call, int input, const char *name, int64_t size, const int64_t *except);
 
+/* Element i of a contiguous i32 or i64 array. */
+static inline int64_t rapt__id(const rapt_array *ids, int64_t i) {
+    return ids->type == RAPT_I32 ? ((const int32_t *)ids->data)[i] : ((const int64_t *)ids->data)[i];
+}
+
 /* ---- rows: vectors along the last axis ------------------------------------------------------------------------ */
 
 static inline int64_t rapt__row_size(const rapt_array *array) {
@@ -55,6 +63,13 @@ static inline int64_t rapt__row_count(const rapt_array *array) {
     for (int i = 0; i + 1 < array->ndim; i++) rows *= array->shape[i];
     return rows;
 }
+
+/* shape() of operations on the rows of one floating x: out is like x. */
+rapt_status rapt__rows_shape(rapt_call *call);
+/* x with that axis as its last, as a view; nil, and op's error, if there is no such axis. */
+rapt_tensor *rapt__axis_last(const rapt_op *op, rapt_tensor *x, int axis);
+/* Runs an operation on rows along another axis than the last. */
+rapt_tensor *rapt__apply_along(const rapt_op *op, rapt_tensor *x, int axis);
 
 /* ---- elementwise work ---------------------------------------------------------------------------------------- */
 
@@ -81,9 +96,12 @@ rapt_status rapt__map_backward(rapt_call *call, rapt__row_function *row);
 /* The same elements in the same order with as few axes as possible, and at least one. */
 rapt_array rapt__joined(const rapt_array *array);
 /* n elements of a joined array from index `first`, contiguous: in place if they lie so, else copied to buffer. */
-const void *rapt__elements(const rapt_array *joined, int64_t first, int64_t n, void *buffer);
+const void *rapt__in_order(const rapt_array *joined, int64_t first, int64_t n, void *buffer);
 /* to[i * to_step] = from[i * from_step], steps and n in elements of the given bytes (1, 4 or 8). */
 void rapt__copy_elements(size_t bytes, int64_t n, const void *from, int64_t from_step, void *to, int64_t to_step);
+/* to[i] = choice[i] ? a[i * a_step] : b[i * b_step], elements of the given bytes; a step is 1, or 0 for one value. */
+void rapt__select(size_t bytes, int64_t n, const void *choice, const void *a, int64_t a_step, const void *b,
+                  int64_t b_step, void *to);
 /* to (+)= from, contiguous; type is floating where it adds. */
 void rapt__put(rapt_ctx *ctx, rapt_type type, int64_t n, const void *from, void *to, bool add);
 

@@ -1,0 +1,34 @@
+/* Shapes and sets of axes as options of an operation. */
+#include "ops/shape.h"
+
+rapt__shape rapt__shape_of(int ndim, const int64_t *shape) {
+    rapt__shape copy = {.ndim = ndim, .missing = ndim > 0 && !shape};
+    for (int i = 0; shape && i < ndim && i < RAPT_MAX_DIMS; i++) copy.size[i] = shape[i];
+    return copy;
+}
+
+rapt_status rapt__check_shape(rapt_call *call, const rapt__shape *shape) {
+    if (shape->missing) return rapt_reject(call, RAPT_ERROR_ARGUMENT, "no shape given");
+    if (shape->ndim >= 0 && shape->ndim <= RAPT_MAX_DIMS) return RAPT_OK;
+    return rapt_reject(call, RAPT_ERROR_SHAPE, "%d dimensions; a tensor has 0 to %d", shape->ndim, (int)RAPT_MAX_DIMS);
+}
+
+rapt__axes rapt__axes_of(int count, const int *axes) {
+    rapt__axes copy = {.count = count, .missing = count > 0 && !axes};
+    for (int i = 0; axes && i < count && i < RAPT_MAX_DIMS; i++) copy.axis[i] = axes[i];
+    return copy;
+}
+
+rapt_status rapt__reduced_axes(rapt_call *call, const rapt__axes *axes, int ndim, unsigned *reduced) {
+    if (axes->missing) return rapt_reject(call, RAPT_ERROR_ARGUMENT, "no axes given");
+    if (axes->count < 0 || axes->count > ndim)
+        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "%d axes of a tensor of %d dimensions", axes->count, ndim);
+    *reduced = axes->count ? 0 : (1u << ndim) - 1;
+    for (int i = 0; i < axes->count; i++) {
+        int axis = rapt_axis(call, axes->axis[i], ndim);
+        if (axis < 0) return RAPT_ERROR_ARGUMENT;
+        if (*reduced >> axis & 1) return rapt_reject(call, RAPT_ERROR_ARGUMENT, "axis %d is given twice", axis);
+        *reduced |= 1u << axis;
+    }
+    return RAPT_OK;
+}
