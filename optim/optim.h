@@ -89,14 +89,15 @@ typedef enum rapt_schedule_kind {
 } rapt_schedule_kind;
 
 /* The rate rises in a straight line over the first `warmup` steps, the last of which has lr itself; with warmup 0 the
- * first step has it. Cosine and linear have min_lr at step number `steps`, their last, and ever after. */
+ * first step has it. Cosine and linear have min_lr at step number `steps`, their last, and ever after; a warm-up that
+ * is longer is cut off there. */
 typedef struct rapt_schedule {
     rapt_schedule_kind kind;
     double lr; /* the peak; inverse square root: 0 stands for the 2017 paper's (dim * warmup)^-1/2 */
     double min_lr;
-    int64_t warmup; /* cosine and linear: at most steps */
-    int64_t steps;  /* cosine and linear: all steps of the training, warm-up included */
-    int64_t dim;    /* of the 2017 paper's model */
+    int64_t warmup;
+    int64_t steps; /* cosine and linear: all steps of the training, warm-up included */
+    int64_t dim;   /* of the 2017 paper's model */
 } rapt_schedule;
 
 /* The rate for a step, counted from 0. NaN if the schedule makes no sense (no peak, cosine without steps): the

@@ -82,6 +82,17 @@ START_TEST(the_paper_of_2017_has_its_rates) {
 }
 END_TEST
 
+START_TEST(a_warm_up_longer_than_the_training_rises_to_its_end) {
+    for (int i = 0; i < 2; i++) {
+        rapt_schedule schedule = {.kind = ending[i], .lr = 1, .min_lr = 0.05, .warmup = 100, .steps = 10};
+        for (int64_t step = 0; step < 10; step++) {
+            ck_assert_double_eq_tol(rapt_schedule_lr(&schedule, step), 0.01 * (double)(step + 1), 1e-12);
+        }
+        ck_assert(rapt_schedule_lr(&schedule, 10) == 0.05);
+    }
+}
+END_TEST
+
 START_TEST(the_constant_stays_at_its_peak) {
     rapt_schedule schedule = {.lr = 0.25};
     ck_assert(rapt_schedule_lr(&schedule, 0) == 0.25);
@@ -118,5 +129,6 @@ END_TEST
 UNIT_MAIN("schedule", warm_up_of_none_one_or_all_steps_starts_above_zero,
           the_peak_is_reached_exactly_at_the_end_of_the_warm_up, after_the_end_the_rate_stays_at_the_minimum,
           the_cosine_falls_by_half_in_the_middle_and_never_rises, the_line_falls_in_equal_steps,
-          the_paper_of_2017_has_its_rates, the_constant_stays_at_its_peak, a_schedule_without_sense_gives_no_rate,
+          the_paper_of_2017_has_its_rates, a_warm_up_longer_than_the_training_rises_to_its_end,
+          the_constant_stays_at_its_peak, a_schedule_without_sense_gives_no_rate,
           a_step_before_the_first_counts_as_the_first)
