@@ -14,6 +14,10 @@ bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *na
 
 rapt_text rapt__tensor_text(const rapt_tensor *tensor); /* its shape, for messages */
 
+/* Streams of random numbers apart from those that rapt_next_stream() gives out. */
+#define RAPT__STREAM_BATCHES  (UINT64_C(1) << 63) /* and those after it */
+#define RAPT__STREAM_SAMPLING UINT64_MAX
+
 /* A scope that ends with more than its result: rapt__hold(), rapt_scope_return(), rapt__hand_out(). The tensors then
  * belong to the outer scope, outside the graph. tensors NULL: none. */
 void rapt__hold(rapt_tensor **tensors, int64_t count);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "nn/check.h"
 
@@ -79,6 +80,17 @@ static bool make_head(rapt_gpt *gpt) {
     return !rapt_is_nil(gpt->head);
 }
 
+/* Files written from a GPT2Model leave "transformer." out: each parameter answers to the shorter name too. */
+static bool alias_short_names(rapt_params *params) {
+    static const char prefix[] = "transformer.";
+    for (int64_t i = 0; i < rapt_params_count(params); i++) {
+        const char *name = rapt_params_name(params, i);
+        if (strncmp(name, prefix, sizeof prefix - 1) != 0) continue;
+        if (rapt_param_alias(params, name + sizeof prefix - 1, rapt_params_get(params, i)) != RAPT_OK) return false;
+    }
+    return true;
+}
+
 static bool make_parts(rapt_gpt *gpt) {
     const rapt_gpt_config *config = &gpt->config;
     rapt_params *body = rapt_params_scope(gpt->params, "transformer");
@@ -90,7 +102,7 @@ static bool make_parts(rapt_gpt *gpt) {
         &(rapt_positions_config){.length = config->context, .dim = config->dim, .init_deviation = initial_deviation});
     rapt_transformer_config stack = stack_config(config);
     gpt->stack = rapt_transformer_new(body, &stack);
-    return gpt->tokens && gpt->positions && gpt->stack && make_head(gpt);
+    return gpt->tokens && gpt->positions && gpt->stack && make_head(gpt) && alias_short_names(gpt->params);
 }
 
 rapt_gpt *rapt_gpt_new(rapt_ctx *ctx, const rapt_gpt_config *config) {

@@ -1,0 +1,209 @@
+/* GPT in Hugging Face's layout: config.json and model.safetensors, as GPT2LMHeadModel reads and writes them. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "nn/check.h"
+#include "nn/models/gpt.h"
+
+typedef struct activation_name {
+    const char *name;
+    rapt_activation activation;
+} activation_name;
+
+/* The first of equals is the one that is written. */
+static const activation_name activations[] = {
+    {"gelu_new", RAPT_ACTIVATION_GELU_TANH},  {"gelu_pytorch_tanh", RAPT_ACTIVATION_GELU_TANH},
+    {"gelu_fast", RAPT_ACTIVATION_GELU_TANH}, {"gelu", RAPT_ACTIVATION_GELU},
+    {"relu", RAPT_ACTIVATION_RELU},           {"silu", RAPT_ACTIVATION_SILU},
+    {"swish", RAPT_ACTIVATION_SILU}};
+enum { ACTIVATIONS = sizeof activations / sizeof *activations };
+
+/* "directory/name"; freed with rapt_object_free(). NULL on error. */
+static char *path_in(rapt_ctx *ctx, const char *directory, const char *name) {
+    size_t bytes = strlen(directory) + strlen(name) + 2;
+    char *path = rapt_object_new(ctx, bytes, NULL);
+    if (path) snprintf(path, bytes, "%s/%s", directory, name);
+    return path;
+}
+
+/* ---- reading config.json --------------------------------------------------------------------------------------------
+ */
+
+typedef struct source {
+    rapt_ctx *ctx;
+    const char *path;
+    const rapt_json *json;
+} source;
+
+static void reject(const source *from, const char *field, const char *need) {
+    rapt_fail(from->ctx, RAPT_ERROR_FILE, "%s: %s must be %s", from->path, field, need);
+}
+
+/* The field, or NULL if it is absent or null. */
+static const rapt_json *field_of(const source *from, const char *field) {
+    const rapt_json *value = rapt_json_get(from->json, field);
+    return rapt_json_type(value) == RAPT_JSON_NULL ? NULL : value;
+}
+
+/* A size above 0. optional: 0 where the field is absent. */
+static int64_t read_size(const source *from, const char *field, bool optional) {
+    const rapt_json *value = field_of(from, field);
+    if (!value && optional) return 0;
+    int64_t size = rapt_json_integer(value, 0);
+    if (size <= 0 || size > INT32_MAX) reject(from, field, "a whole number above 0");
+    return size;
+}
+
+static double read_number(const source *from, const char *field, double otherwise, double low, double high) {
+    const rapt_json *value = field_of(from, field);
+    if (!value) return otherwise;
+    double number = rapt_json_number(value, NAN);
+    if (number >= low && number <= high) return number;
+    char need[64];
+    snprintf(need, sizeof need, "a number from %g to %g", low, high);
+    reject(from, field, need);
+    return otherwise;
+}
+
+static bool read_bool(const source *from, const char *field, bool otherwise) {
+    const rapt_json *value = field_of(from, field);
+    if (value && rapt_json_type(value) != RAPT_JSON_BOOL) reject(from, field, "true or false");
+    return rapt_json_bool(value, otherwise);
+}
+
+static rapt_activation read_activation(const source *from, const char *field) {
+    const rapt_json *value = field_of(from, field);
+    const char *name = value ? rapt_json_string(value) : activations[0].name;
+    for (int i = 0; name && i < ACTIVATIONS; i++)
+        if (strcmp(name, activations[i].name) == 0) return activations[i].activation;
+    reject(from, field, "gelu_new, gelu, relu or silu");
+    return RAPT_ACTIVATION_DEFAULT;
+}
+
+/* What this GPT doesn't do. */
+static void check_variant(const source *from) {
+    const char *type = rapt_json_string(field_of(from, "model_type"));
+    if (!type || strcmp(type, "gpt2") != 0) reject(from, "model_type", "\"gpt2\"");
+    if (!read_bool(from, "scale_attn_weights", true)) reject(from, "scale_attn_weights", "true");
+    if (read_bool(from, "scale_attn_by_inverse_layer_idx", false))
+        reject(from, "scale_attn_by_inverse_layer_idx", "false");
+    if (read_bool(from, "add_cross_attention", false)) reject(from, "add_cross_attention", "false");
+}
+
+static void read_fields(const source *from, rapt_gpt_config *config) {
+    check_variant(from);
+    *config = (rapt_gpt_config){
+        .vocab = read_size(from, "vocab_size", false),
+        .context = read_size(from, "n_positions", false),
+        .layers = read_size(from, "n_layer", false),
+        .heads = read_size(from, "n_head", false),
+        .dim = read_size(from, "n_embd", false),
+        .ffn = read_size(from, "n_inner", true),
+        .activation = read_activation(from, "activation_function"),
+        .norm_eps = read_number(from, "layer_norm_epsilon", 1e-5, 1e-30, 1),
+        .embedding_dropout = read_number(from, "embd_pdrop", 0, 0, 1),
+        .attention_dropout = read_number(from, "attn_pdrop", 0, 0, 1),
+        .residual_dropout = read_number(from, "resid_pdrop", 0, 0, 1),
+        .untied_head = !read_bool(from, "tie_word_embeddings", true),
+    };
+    if (config->heads > 0 && config->dim % config->heads != 0) reject(from, "n_embd", "divisible by n_head");
+}
+
+rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config) {
+    int64_t bytes;
+    char *text = rapt_file_read(ctx, path, &bytes);
+    rapt_json *json = text ? rapt_json_parse(ctx, text, bytes, path) : NULL;
+    if (json) read_fields(&(source){ctx, path, json}, config);
+    rapt_json_free(json);
+    rapt_object_free(text);
+    return rapt_ctx_status(ctx);
+}
+
+/* ---- reading model.safetensors --------------------------------------------------------------------------------------
+ */
+
+/* Buffers that older files hold beside the parameters, with and without "transformer.". */
+static const char *const buffers[] = {"transformer.h.%lld.attn.bias", "transformer.h.%lld.attn.masked_bias",
+                                      "h.%lld.attn.bias", "h.%lld.attn.masked_bias"};
+enum { BUFFERS = 4, BUFFER_NAME = 64 };
+
+/* NULL-terminated names of all layers' buffers, in one block. */
+static const char **buffer_names(rapt_ctx *ctx, int64_t layers) {
+    size_t count = (size_t)layers * BUFFERS;
+    const char **names = rapt_object_new(ctx, (count + 1) * sizeof *names + count * BUFFER_NAME, NULL);
+    if (!names) return NULL;
+    char *text = (char *)(names + count + 1);
+    for (size_t i = 0; i < count; i++, text += BUFFER_NAME) {
+        snprintf(text, BUFFER_NAME, buffers[i % BUFFERS], (long long)(i / BUFFERS));
+        names[i] = text;
+    }
+    return names;
+}
+
+rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path) {
+    if (!gpt) return RAPT_ERROR_ARGUMENT;
+    rapt_ctx *ctx = rapt__gpt_ctx(gpt);
+    const char **ignored = buffer_names(ctx, rapt_gpt_get_config(gpt).layers);
+    if (!ignored) return rapt_ctx_status(ctx);
+    rapt_status status = rapt_params_load(rapt_gpt_params(gpt), path, ignored);
+    rapt_object_free(ignored);
+    return status;
+}
+
+/* ---- a model from both ----------------------------------------------------------------------------------------------
+ */
+
+/* The tensor, under its name with or without "transformer.", has the shape that the config asks for. */
+static bool check_tensor(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,
+                         const int64_t *shape) {
+    const char *short_name = strchr(name, '.') + 1;
+    const char *found = rapt_safetensors_has(file, name) ? name : short_name;
+    if (!rapt_safetensors_has(file, found)) {
+        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: no tensor \"%s\", which config.json asks for", path, name);
+        return false;
+    }
+    rapt_mark mark = rapt_scope_begin(ctx);
+    bool fits = rapt__need_shape(rapt_safetensors_get(file, found), path, found, ndim, shape);
+    rapt_scope_end(mark);
+    return fits;
+}
+
+/* The config's sizes are those of the weights: so that a wrong config can't ask for more memory than there are
+ * weights. */
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_gpt_config *config) {
+    int64_t dim = config->dim, ffn = config->ffn > 0 ? config->ffn : 4 * dim, last = config->layers - 1;
+    char last_norm[64];
+    snprintf(last_norm, sizeof last_norm, "transformer.h.%lld.ln_1.weight", (long long)last);
+    if (config->layers > rapt_safetensors_count(file)) {
+        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: fewer tensors than config.json has layers (n_layer %" PRId64 ")", path,
+                  config->layers);
+        return false;
+    }
+    return check_tensor(ctx, file, path, "transformer.wte.weight", 2, (int64_t[2]){config->vocab, dim}) &&
+           check_tensor(ctx, file, path, "transformer.wpe.weight", 2, (int64_t[2]){config->context, dim}) &&
+           check_tensor(ctx, file, path, "transformer.h.0.attn.c_attn.weight", 2, (int64_t[2]){dim, 3 * dim}) &&
+           check_tensor(ctx, file, path, "transformer.h.0.mlp.c_fc.weight", 2, (int64_t[2]){dim, ffn}) &&
+           check_tensor(ctx, file, path, last_norm, 1, &dim);
+}
+
+static rapt_gpt *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
+    rapt_gpt_config config;
+    if (rapt_gpt_config_load(ctx, config_path, &config) != RAPT_OK) return NULL;
+    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
+    bool fits = file && check_sizes(ctx, file, weights_path, &config);
+    rapt_safetensors_close(file);
+    rapt_gpt *gpt = fits ? rapt_gpt_new(ctx, &config) : NULL;
+    if (!gpt || rapt_gpt_weights_load(gpt, weights_path) == RAPT_OK) return gpt;
+    rapt_gpt_free(gpt);
+    return NULL;
+}
+
+rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory) {
+    char *config = path_in(ctx, directory, "config.json"), *weights = path_in(ctx, directory, "model.safetensors");
+    rapt_gpt *gpt = config && weights ? load(ctx, config, weights) : NULL;
+    rapt_object_free(config);
+    rapt_object_free(weights);
+    return gpt;
+}

@@ -1,0 +1,131 @@
+#include <inttypes.h>
+#include <string.h>
+
+#include "nn/check.h"
+
+struct rapt_batches {
+    rapt_ctx *ctx;
+    rapt_tensor *ids; /* [N], contiguous; kept */
+    rapt_batches_config config;
+    int64_t windows;    /* sequential: how many there are */
+    int64_t position;   /* batches given so far */
+    rapt_tensor *x, *y; /* the last batch; kept */
+};
+
+/* ---- life -----------------------------------------------------------------------------------------------------------
+ */
+
+static void drop_last(rapt_batches *batches) {
+    rapt_drop(batches->x);
+    rapt_drop(batches->y);
+    batches->x = batches->y = NULL;
+}
+
+static void destroy(void *object) {
+    rapt_batches *batches = object;
+    drop_last(batches);
+    rapt_drop(batches->ids);
+}
+
+static bool check(rapt_ctx *ctx, const rapt_tensor *ids, const rapt_batches_config *config) {
+    if (!rapt__need_positive(ctx, "batches", "batch", config->batch) ||
+        !rapt__need_positive(ctx, "batches", "context", config->context) || !rapt__need_ids(ids, "batches", "ids") ||
+        !rapt__need_shape(ids, "batches", "ids", 1, (int64_t[1]){-1}))
+        return false;
+    if (rapt_size(ids) > config->context) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT,
+              "batches: a text of %" PRId64 " tokens is shorter than one window of %" PRId64 " and the token after it",
+              rapt_size(ids), config->context);
+    return false;
+}
+
+static rapt_tensor *keep_contiguous(rapt_ctx *ctx, rapt_tensor *ids) {
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *kept = rapt_keep(rapt_contiguous(ids));
+    rapt_scope_end(mark);
+    return kept;
+}
+
+rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config) {
+    if (!check(ctx, ids, config)) return NULL;
+    rapt_batches *batches = rapt_object_new(ctx, sizeof *batches, destroy);
+    if (!batches) return NULL;
+    batches->ctx = ctx;
+    batches->config = *config;
+    if (config->seed == 0) batches->config.seed = rapt_random_get(ctx).seed;
+    batches->windows = (rapt_size(ids) - 1) / config->context;
+    batches->ids = keep_contiguous(ctx, ids);
+    if (!rapt_is_nil(batches->ids)) return batches;
+    rapt_object_free(batches);
+    return NULL;
+}
+
+void rapt_batches_free(rapt_batches *batches) { rapt_object_free(batches); }
+
+/* ---- windows --------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t rows_left(const rapt_batches *batches) {
+    int64_t batch = batches->config.batch;
+    if (!batches->config.sequential) return batch;
+    if (batches->position > batches->windows / batch) return 0;
+    int64_t left = batches->windows - batches->position * batch;
+    return left < batch ? left : batch;
+}
+
+/* Where a row's window starts. At random: nanoGPT's rule, any start whose window and next token are in the text. */
+static int64_t start_of(const rapt_batches *batches, int64_t row) {
+    const rapt_batches_config *config = &batches->config;
+    uint64_t index = (uint64_t)batches->position * (uint64_t)config->batch + (uint64_t)row;
+    if (config->sequential) return (int64_t)index * config->context;
+    double starts = (double)(rapt_size(batches->ids) - config->context);
+    return (int64_t)(starts * rapt_random_uniform(config->seed, RAPT__STREAM_BATCHES + config->stream, index));
+}
+
+static void copy_windows(const rapt_batches *batches, int64_t rows) {
+    size_t id = rapt_type_bytes(rapt_type_of(batches->ids)), window = (size_t)batches->config.context * id;
+    const char *ids = rapt_data(batches->ids);
+    char *x = rapt_data_mut(batches->x), *y = rapt_data_mut(batches->y);
+    for (int64_t row = 0; row < rows; row++) {
+        const char *from = ids + (size_t)start_of(batches, row) * id;
+        memcpy(x + (size_t)row * window, from, window);
+        memcpy(y + (size_t)row * window, from + id, window);
+    }
+}
+
+/* New tensors for each batch: a tape may still need the last one's ids. */
+static bool make_last(rapt_batches *batches, int64_t rows) {
+    int64_t shape[2] = {rows, batches->config.context};
+    rapt_mark mark = rapt_scope_begin(batches->ctx);
+    batches->x = rapt_keep(rapt_zeros(batches->ctx, rapt_type_of(batches->ids), 2, shape));
+    batches->y = rapt_keep(rapt_zeros(batches->ctx, rapt_type_of(batches->ids), 2, shape));
+    rapt_scope_end(mark);
+    return !rapt_is_nil(batches->x) && !rapt_is_nil(batches->y);
+}
+
+bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y) {
+    *x = *y = rapt_nil(batches ? batches->ctx : NULL);
+    if (!batches || rapt_ctx_status(batches->ctx)) return false;
+    drop_last(batches);
+    int64_t rows = rows_left(batches);
+    if (rows == 0 || !make_last(batches, rows)) return false;
+    copy_windows(batches, rows);
+    batches->position++;
+    *x = batches->x;
+    *y = batches->y;
+    return true;
+}
+
+/* ---- position -------------------------------------------------------------------------------------------------------
+ */
+
+int64_t rapt_batches_position(const rapt_batches *batches) { return batches ? batches->position : 0; }
+
+void rapt_batches_seek(rapt_batches *batches, int64_t position) {
+    if (!batches) return;
+    if (position < 0) {
+        rapt_fail(batches->ctx, RAPT_ERROR_ARGUMENT, "batches: no position %" PRId64, position);
+        return;
+    }
+    batches->position = position;
+}
