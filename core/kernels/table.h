@@ -50,6 +50,6 @@ typedef struct KNAME(rapt__table) {
     void (*softmax_backward)(int64_t n, const KREAL *y, const KREAL *dy, KREAL dot, KREAL scale, KREAL *dx, bool add);
     /* AdamW (Loshchilov, Hutter 2019; PyTorch's order of operations), over one stretch of a parameter:
      * p -= lr decay p; m += (1-beta1)(g-m); v = beta2 v + (1-beta2) g^2; p -= step m / (sqrt(v)/root + eps),
-     * with g scaled by gradient_scale first, and l2 p added to it. */
+     * with l2 p added to g first. */
     void (*adam)(int64_t n, const struct KNAME(rapt__adam) *settings, const KREAL *g, KREAL *p, KREAL *m, KREAL *v);
 } KNAME(rapt__table);

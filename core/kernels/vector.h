@@ -1,0 +1,114 @@
+/* Vectors of the widest kind that this compilation's instruction set has, in GNU vector C. */
+#ifndef RAPT_VECTOR_H
+#define RAPT_VECTOR_H
+
+#include <string.h>
+
+#include "core/real.h"
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+enum {
+    LANES = VECTOR_BYTES / (int)sizeof(real),
+    WIDE_LANES = VECTOR_BYTES / (int)sizeof(double),
+    PARTS = LANES / WIDE_LANES, /* of a vec, each as many elements as a wide has */
+};
+
+#ifdef RAPT_DOUBLE
+typedef int64_t lane_bits;
+#else
+typedef int32_t lane_bits;
+#endif
+
+typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
+typedef real loose_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
+typedef lane_bits bits __attribute__((vector_size(VECTOR_BYTES))); /* a comparison's result: each lane 0 or -1 */
+typedef double wide __attribute__((vector_size(VECTOR_BYTES)));
+typedef real part __attribute__((vector_size(VECTOR_BYTES / PARTS)));
+
+INLINE vec splat(real s) { return s - (vec){0}; }
+
+/* How many of the elements that are left fit in a vector. */
+INLINE int lanes_of(int64_t left) { return left < LANES ? (int)left : LANES; }
+
+/* The first `lanes` elements at p; `fill` in the lanes behind them. */
+INLINE vec load_or(const real *p, int lanes, real fill) {
+    if (__builtin_expect(lanes == LANES, 1)) return *(const loose_vec *)p;
+    vec v = splat(fill);
+    memcpy(&v, p, (size_t)lanes * sizeof(real));
+    return v;
+}
+
+INLINE vec load(const real *p, int lanes) { return load_or(p, lanes, 0); }
+
+INLINE void store(real *p, int lanes, vec v) {
+    if (__builtin_expect(lanes == LANES, 1)) {
+        *(loose_vec *)p = v;
+        return;
+    }
+    memcpy(p, &v, (size_t)lanes * sizeof(real));
+}
+
+/* p = v, or p += v. */
+INLINE void put(real *p, int lanes, vec v, bool add) { store(p, lanes, add ? load(p, lanes) + v : v); }
+
+/* In each lane a where the condition holds, else b. */
+INLINE vec select_vec(bits condition, vec a, vec b) { return (vec)((condition & (bits)a) | (~condition & (bits)b)); }
+
+/* A NaN stays one. */
+INLINE vec at_most(vec x, real high) { return select_vec(x > high, splat(high), x); }
+INLINE vec at_least(vec x, real low) { return select_vec(x < low, splat(low), x); }
+
+INLINE bits sign_bit(void) { return (bits)splat((real)-0.0); }
+INLINE vec absolute(vec x) { return (vec)((bits)x & ~sign_bit()); }
+INLINE vec with_sign_of(vec magnitude, vec x) { return (vec)((bits)magnitude | ((bits)x & sign_bit())); }
+
+INLINE vec square_root(vec x) {
+    for (int i = 0; i < LANES; i++) {
+#ifdef RAPT_DOUBLE
+        x[i] = __builtin_sqrt(x[i]);
+#else
+        x[i] = __builtin_sqrtf(x[i]);
+#endif
+    }
+    return x;
+}
+
+/* A vec's elements in double. */
+typedef struct widened {
+    wide of[PARTS];
+} widened;
+
+INLINE widened widen(vec v) {
+    part parts[PARTS];
+    memcpy(parts, &v, sizeof v);
+    widened w;
+    for (int i = 0; i < PARTS; i++) w.of[i] = __builtin_convertvector(parts[i], wide);
+    return w;
+}
+
+INLINE void widened_add(widened *sum, widened w) {
+    for (int i = 0; i < PARTS; i++) sum->of[i] += w.of[i];
+}
+
+INLINE void widened_add_product(widened *sum, widened a, widened b) {
+    for (int i = 0; i < PARTS; i++) sum->of[i] += a.of[i] * b.of[i];
+}
+
+INLINE double widened_total(const widened *sum) {
+    double total = 0;
+    for (int i = 0; i < PARTS; i++) {
+        for (int lane = 0; lane < WIDE_LANES; lane++) total += sum->of[i][lane];
+    }
+    return total;
+}
+
+#endif
