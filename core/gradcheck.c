@@ -8,7 +8,7 @@
 
 #include "core/context.h"
 
-static const double step = 1e-5, tolerance = 1e-6, f32_tolerance = 2e-3;
+static const double step = 1e-5, tolerance = 1e-7, f32_tolerance = 2e-3;
 enum { DIRECTIONS = 3, MOST_INPUTS = 8 };
 enum { STREAM_WEIGHTS = 1 << 20, STREAM_DIRECTIONS = 2 << 20, STREAM_VALUES = 3 << 20 };
 
