@@ -141,11 +141,28 @@ static double initial_value(const rapt_ctx *ctx, rapt_init init, uint64_t stream
     return 0;
 }
 
+enum { INITIAL_CHUNK = 1 << 14 };
+
+typedef struct initial_job {
+    rapt_tensor *t;
+    rapt_init init;
+    uint64_t stream;
+} initial_job;
+
+static void initialise_chunk(void *arg, int64_t chunk, int thread) {
+    (void)thread;
+    const initial_job *job = arg;
+    rapt_tensor *t = job->t;
+    int64_t first = chunk * INITIAL_CHUNK;
+    int64_t last = first + INITIAL_CHUNK < t->size ? first + INITIAL_CHUNK : t->size;
+    for (int64_t i = first; i < last; i++)
+        rapt__store(t->storage->data, t->type, i, initial_value(t->ctx, job->init, job->stream, (uint64_t)i));
+}
+
 static void initialise(rapt_tensor *t, rapt_init init) {
     bool random = init.kind == RAPT_INIT_NORMAL || init.kind == RAPT_INIT_UNIFORM;
-    uint64_t stream = random ? rapt_next_stream(t->ctx) : 0;
-    for (int64_t i = 0; i < t->size; i++)
-        rapt__store(t->storage->data, t->type, i, initial_value(t->ctx, init, stream, (uint64_t)i));
+    initial_job job = {.t = t, .init = init, .stream = random ? rapt_next_stream(t->ctx) : 0};
+    rapt_parallel(t->ctx, (t->size + INITIAL_CHUNK - 1) / INITIAL_CHUNK, initialise_chunk, &job);
 }
 
 /* Room for one more entry, and its full name; NULL on error. */
