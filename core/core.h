@@ -193,7 +193,7 @@ RAPT_API bool rapt_has_grad_path(const rapt_tensor *t); /* a gradient would flow
 RAPT_API rapt_tensor *rapt_detach(rapt_tensor *t);
 
 /* Adds d loss / d leaf to the gradient of every leaf that wants one. Spends the tape: everything recorded so far is
- * gone afterwards. loss must have one element. */
+ * gone afterwards. loss must have one element. After an error the leaves that were reached have no gradient. */
 RAPT_API rapt_status rapt_backward(rapt_tensor *loss);
 /* The same from any tensor y, with the gradient that flows into it, of y's shape and type. */
 RAPT_API rapt_status rapt_backward_from(rapt_tensor *y, rapt_tensor *gradient);
