@@ -398,11 +398,13 @@ RAPT_API rapt_status rapt_params_load(rapt_params *params, const char *path, con
 
 /* A whole file, with a zero byte after it. Freed with rapt_object_free(), or with the context. NULL on error. */
 RAPT_API char *rapt_file_read(rapt_ctx *ctx, const char *path, int64_t *bytes);
-/* Writes path + ".tmp", flushes it to the disk and renames it: the old file or the new one, always whole. */
+/* Writes a file beside it, flushes that to the disk and renames it: the old file or the new one, always whole. */
 RAPT_API rapt_status rapt_file_write(rapt_ctx *ctx, const char *path, const void *data, int64_t bytes);
 RAPT_API rapt_status rapt_directory_make(rapt_ctx *ctx, const char *path); /* and its parents; fine if it exists */
 
-/* JSON (RFC 8259), read whole: exact, at most 64 deep, independent of the locale. origin names the text in errors. */
+/* JSON (RFC 8259), read whole: exact, at most 64 deep, independent of the locale. origin names the text in errors:
+ * "ORIGIN: line L, column C: …". The same name twice in an object, a number beyond double and half a surrogate pair are
+ * errors too. */
 typedef enum rapt_json_kind {
     RAPT_JSON_NULL = 0,
     RAPT_JSON_BOOL,
@@ -421,19 +423,43 @@ RAPT_API const char *rapt_json_key(const rapt_json *object, int64_t i);         
 RAPT_API const rapt_json *rapt_json_get(const rapt_json *object, const char *key);     /* NULL if absent */
 RAPT_API const char *rapt_json_string(const rapt_json *value); /* UTF-8; may hold zero bytes; NULL if no string */
 RAPT_API double rapt_json_number(const rapt_json *value, double otherwise);
-/* otherwise, unless value is a number without fraction that fits. */
+/* otherwise, unless value is a number without fraction that fits; one written with a point or an exponent is kept as a
+ * double, and fits up to 2^53. */
 RAPT_API int64_t rapt_json_integer(const rapt_json *value, int64_t otherwise);
 RAPT_API bool rapt_json_bool(const rapt_json *value, bool otherwise);
 
+/* Builds a JSON text, value by value; in an object a key goes before each value. indent is the number of spaces a
+ * level, 0 for one line without any. A call out of place, text that isn't UTF-8 and numbers that JSON doesn't have
+ * (NaN, infinity) are errors, and the text is then never completed. A NULL writer is fine everywhere. */
+typedef struct rapt_json_writer rapt_json_writer;
+
+RAPT_API rapt_json_writer *rapt_json_writer_new(rapt_ctx *ctx, int indent);
+RAPT_API void rapt_json_writer_free(rapt_json_writer *writer); /* or with the context */
+RAPT_API void rapt_json_begin_object(rapt_json_writer *writer);
+RAPT_API void rapt_json_begin_array(rapt_json_writer *writer);
+RAPT_API void rapt_json_end(rapt_json_writer *writer); /* of the innermost object or array */
+RAPT_API void rapt_json_put_key(rapt_json_writer *writer, const char *key);
+RAPT_API void rapt_json_put_string(rapt_json_writer *writer, const char *utf8, int64_t bytes); /* -1: up to the zero */
+RAPT_API void rapt_json_put_integer(rapt_json_writer *writer, int64_t value);
+/* In as few digits as give the same double when read, with a point or an exponent: 0.1, 1.0, 1e-05. */
+RAPT_API void rapt_json_put_number(rapt_json_writer *writer, double value);
+RAPT_API void rapt_json_put_bool(rapt_json_writer *writer, bool value);
+RAPT_API void rapt_json_put_null(rapt_json_writer *writer);
+/* The whole text, with a zero byte after it; lives as long as the writer. NULL, with an error, if it isn't complete. */
+RAPT_API const char *rapt_json_text(rapt_json_writer *writer, int64_t *bytes);
+
 /* safetensors (huggingface/safetensors, README "Format"): F64 F32 F16 BF16 I64 I32 BOOL tensors and a string map. Any
- * malformed file is an error that says what and where; nothing larger than the file is allocated. */
+ * malformed file is an error that says what and where; no size in it is believed before it is checked against the
+ * file's own. An open file is read tensor by tensor as they are asked for; what replaces it meanwhile is not seen. */
 RAPT_API rapt_safetensors *rapt_safetensors_open(rapt_ctx *ctx, const char *path);
+/* The same from memory, which must stay as it is until close. */
 RAPT_API rapt_safetensors *rapt_safetensors_parse(rapt_ctx *ctx, const void *bytes, int64_t size, const char *origin);
 RAPT_API void rapt_safetensors_close(rapt_safetensors *file); /* or with the context */
 RAPT_API int64_t rapt_safetensors_count(const rapt_safetensors *file);
 RAPT_API const char *rapt_safetensors_name(const rapt_safetensors *file, int64_t i);
 RAPT_API bool rapt_safetensors_has(const rapt_safetensors *file, const char *name);
-/* A copy of the tensor, in the current scope; F16 and BF16 are widened to f32. */
+/* A copy of the tensor, in the current scope; F16 and BF16 are widened to f32. A type that rapt hasn't (U8, F8_E4M3, …)
+ * may be in the file, but asking for it is an error, as is a name that isn't there. */
 RAPT_API rapt_tensor *rapt_safetensors_get(rapt_safetensors *file, const char *name);
 RAPT_API const char *rapt_safetensors_metadata(const rapt_safetensors *file, const char *key); /* NULL if absent */
 
@@ -442,7 +468,8 @@ typedef struct rapt_named_tensor {
     const rapt_tensor *tensor;
 } rapt_named_tensor;
 
-/* metadata: key, value, key, value, …, NULL; or NULL. Written as rapt_file_write() does. */
+/* metadata: key, value, key, value, …, NULL; or NULL. Written as rapt_file_write() does, wide types first, then by name,
+ * as the reference implementation does. */
 RAPT_API rapt_status rapt_safetensors_save(rapt_ctx *ctx, const char *path, int64_t count,
                                            const rapt_named_tensor *tensors, const char *const *metadata);
 

@@ -11,16 +11,16 @@ typedef struct entry {
     rapt_tensor *tensor;
 } entry;
 
-/* A block of the root's memory. */
-typedef struct chunk {
-    struct chunk *next;
+/* One allocation of the root's memory. */
+typedef struct piece {
+    struct piece *next;
     _Alignas(64) char memory[];
-} chunk;
+} piece;
 
 typedef struct root {
     rapt_ctx *ctx;
     rapt_type type;
-    chunk *chunks;
+    piece *pieces;
     entry *entries, *aliases;
     int64_t count, capacity, alias_count, alias_capacity;
 } root;
@@ -43,9 +43,9 @@ static void destroy(void *object) {
     for (int64_t i = 0; i < r->count; i++) rapt_drop(r->entries[i].tensor);
     rapt__give(r->entries);
     rapt__give(r->aliases);
-    while (r->chunks) {
-        chunk *c = r->chunks;
-        r->chunks = c->next;
+    while (r->pieces) {
+        piece *c = r->pieces;
+        r->pieces = c->next;
         rapt__give(c);
     }
 }
@@ -74,10 +74,10 @@ void *rapt_params_alloc(rapt_params *params, size_t bytes) {
         rapt_fail(ctx, RAPT_ERROR_MEMORY, "out of memory (%zu bytes)", bytes);
         return NULL;
     }
-    chunk *c = rapt__take_zeroed(ctx, sizeof *c + bytes);
+    piece *c = rapt__take_zeroed(ctx, sizeof *c + bytes);
     if (!c) return NULL;
-    c->next = params->root->chunks;
-    params->root->chunks = c;
+    c->next = params->root->pieces;
+    params->root->pieces = c;
     return c->memory;
 }
 
