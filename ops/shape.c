@@ -32,3 +32,14 @@ rapt_status rapt__reduced_axes(rapt_call *call, const rapt__axes *axes, int ndim
     }
     return RAPT_OK;
 }
+
+rapt_status rapt__shape_without(rapt_call *call, int axis, rapt_type type) {
+    const rapt_array *x = &call->in[0];
+    int gone = rapt_axis(call, axis, x->ndim);
+    if (gone < 0) return RAPT_ERROR_ARGUMENT;
+    if (x->shape[gone] == 0)
+        return rapt_reject(call, RAPT_ERROR_SHAPE, "axis %d of %s is empty", gone, rapt_shape_text(x).text);
+    int64_t shape[RAPT_MAX_DIMS];
+    for (int i = 0; i < x->ndim - 1; i++) shape[i] = x->shape[i < gone ? i : i + 1];
+    return rapt_out(call, type, x->ndim - 1, shape);
+}

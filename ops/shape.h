@@ -26,4 +26,7 @@ rapt__axes rapt__axes_of(int count, const int *axes);
 /* Bit i of *reduced: axis i is among them. Rejects axes outside or given twice. */
 rapt_status rapt__reduced_axes(rapt_call *call, const rapt__axes *axes, int ndim, unsigned *reduced);
 
+/* out = in[0]'s shape without that axis, which must not be empty. */
+rapt_status rapt__shape_without(rapt_call *call, int axis, rapt_type type);
+
 #endif
