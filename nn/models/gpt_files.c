@@ -52,7 +52,7 @@ static int64_t read_size(const source *from, const char *field, bool optional) {
     const rapt_json *value = field_of(from, field);
     if (!value && optional) return 0;
     int64_t size = rapt_json_integer(value, 0);
-    if (size <= 0 || size > INT32_MAX) reject(from, field, "a whole number above 0");
+    if (size <= 0 || size > INT32_MAX) reject(from, field, "a whole number above 0 and below 2^31");
     return size;
 }
 
@@ -206,4 +206,88 @@ rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory) {
     rapt_object_free(config);
     rapt_object_free(weights);
     return gpt;
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------------
+ */
+
+static void put_integer(rapt_json_writer *json, const char *key, int64_t value) {
+    rapt_json_put_key(json, key);
+    rapt_json_put_integer(json, value);
+}
+
+static void put_number(rapt_json_writer *json, const char *key, double value) {
+    rapt_json_put_key(json, key);
+    rapt_json_put_number(json, value);
+}
+
+static void put_string(rapt_json_writer *json, const char *key, const char *value) {
+    rapt_json_put_key(json, key);
+    rapt_json_put_string(json, value, -1);
+}
+
+static void put_kind(rapt_json_writer *json) {
+    put_string(json, "model_type", "gpt2");
+    rapt_json_put_key(json, "architectures");
+    rapt_json_begin_array(json);
+    rapt_json_put_string(json, "GPT2LMHeadModel", -1);
+    rapt_json_end(json);
+}
+
+static void put_sizes(rapt_json_writer *json, const rapt_gpt_config *config) {
+    put_integer(json, "vocab_size", config->vocab);
+    put_integer(json, "n_positions", config->context);
+    put_integer(json, "n_ctx", config->context);
+    put_integer(json, "n_embd", config->dim);
+    put_integer(json, "n_head", config->heads);
+    put_integer(json, "n_layer", config->layers);
+    rapt_json_put_key(json, "n_inner");
+    if (config->ffn == 4 * config->dim)
+        rapt_json_put_null(json);
+    else
+        rapt_json_put_integer(json, config->ffn);
+}
+
+static const char *activation_text(rapt_activation activation) {
+    for (int i = 0; i < ACTIVATIONS; i++)
+        if (activations[i].activation == activation) return activations[i].name;
+    return activations[0].name;
+}
+
+static void put_config(rapt_json_writer *json, const rapt_gpt_config *config) {
+    rapt_json_begin_object(json);
+    put_kind(json);
+    put_sizes(json, config);
+    put_string(json, "activation_function", activation_text(config->activation));
+    put_number(json, "layer_norm_epsilon", config->norm_eps);
+    put_number(json, "embd_pdrop", config->embedding_dropout);
+    put_number(json, "attn_pdrop", config->attention_dropout);
+    put_number(json, "resid_pdrop", config->residual_dropout);
+    rapt_json_put_key(json, "tie_word_embeddings");
+    rapt_json_put_bool(json, !config->untied_head);
+    rapt_json_end(json);
+}
+
+static void write_config(rapt_ctx *ctx, const rapt_gpt_config *config, const char *path) {
+    rapt_json_writer *json = rapt_json_writer_new(ctx, 2);
+    put_config(json, config);
+    int64_t bytes;
+    const char *text = rapt_json_text(json, &bytes);
+    if (text) rapt_file_write(ctx, path, text, bytes);
+    rapt_json_writer_free(json);
+}
+
+rapt_status rapt_gpt_save(const rapt_gpt *gpt, const char *directory) {
+    if (!gpt) return RAPT_ERROR_ARGUMENT;
+    rapt_ctx *ctx = rapt__gpt_ctx(gpt);
+    rapt_gpt_config config = rapt_gpt_get_config(gpt);
+    char *config_path = path_in(ctx, directory, "config.json");
+    char *weights_path = path_in(ctx, directory, "model.safetensors");
+    if (config_path && weights_path && rapt_directory_make(ctx, directory) == RAPT_OK) {
+        write_config(ctx, &config, config_path);
+        rapt_params_save(rapt_gpt_params(gpt), weights_path);
+    }
+    rapt_object_free(config_path);
+    rapt_object_free(weights_path);
+    return rapt_ctx_status(ctx);
 }

@@ -167,6 +167,29 @@ rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path) {
     return tokenizer;
 }
 
+static void write_vocab(const rapt_tokenizer *tokenizer, rapt_json_writer *json) {
+    rapt_json_put_key(json, "vocab");
+    rapt_json_begin_array(json);
+    for (int64_t id = 0; id < tokenizer->vocab; id++)
+        rapt_json_put_string(json, tokenizer->texts[id].text, tokenizer->texts[id].bytes);
+    rapt_json_end(json);
+}
+
+rapt_status rapt_tokenizer_save(const rapt_tokenizer *tokenizer, const char *path) {
+    if (!tokenizer) return RAPT_ERROR_ARGUMENT;
+    rapt_json_writer *json = rapt_json_writer_new(tokenizer->ctx, 0);
+    rapt_json_begin_object(json);
+    rapt_json_put_key(json, "type");
+    rapt_json_put_string(json, kind_names[tokenizer->kind], -1);
+    if (tokenizer->kind == KIND_CHARS) write_vocab(tokenizer, json);
+    rapt_json_end(json);
+    int64_t bytes;
+    const char *text = rapt_json_text(json, &bytes);
+    if (text) rapt_file_write(tokenizer->ctx, path, text, bytes);
+    rapt_json_writer_free(json);
+    return rapt_ctx_status(tokenizer->ctx);
+}
+
 /* ---- ids and text ---------------------------------------------------------------------------------------------------
  */
 
