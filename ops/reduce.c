@@ -140,7 +140,7 @@ rapt_status REAL(rapt__reduction_totals)(rapt_call *call, const double *centre, 
     const rapt_array *x = &call->in[0];
     unsigned reduced = 0;
     rapt_status status = rapt__reduced_axes(call, &((const rapt__reduction *)call->attrs)->axes, x->ndim, &reduced);
-    if (status) return status;
+    if (status || call->out.size == 0) return status;
     axis_groups groups = group_axes(x, reduced);
     int last = last_reduced(&groups);
     if (last < 0) return REAL(rapt__sum_axis)(call, x->size, 1, 1, x->data, centre, totals);
