@@ -1,0 +1,43 @@
+/* A training run on disk, in one folder:
+ *     config.json, model.safetensors   the model, in Hugging Face's layout
+ *     tokenizer.json                   its tokenizer
+ *     training.safetensors             all that going on needs: weights, moments, options, step, random numbers
+ * The last is written in one piece after the others: a run that is killed at any moment goes on from the last one. */
+#ifndef EXAMPLES_CHECKPOINT_H
+#define EXAMPLES_CHECKPOINT_H
+
+#include <rapt/nn.h>
+#include <rapt/optim.h>
+
+#include "common.h"
+
+enum { PATH_BYTES = 4096 };
+
+/* How far the run has come. */
+typedef struct run_position {
+    int64_t step;    /* finished ones */
+    int64_t batches; /* drawn for training */
+    double seconds;
+} run_position;
+
+/* directory/name into out; false, and told, if that is too long. */
+bool path_in(const command_line *line, const char *directory, const char *name, char out[PATH_BYTES]);
+
+/* Makes a new folder NAME, NAME-2, NAME-3, …, the first that doesn't exist yet; its name goes to out. */
+bool folder_make_new(const command_line *line, const char *name, char out[PATH_BYTES]);
+/* Holds the folder for this process until it ends; false, and told, if another run has it. */
+bool folder_lock(const command_line *line, const char *directory);
+/* Moves an earlier run's files, if there are any, to a new folder in this one, named in out ("" if there are none). */
+bool folder_set_earlier_aside(const command_line *line, const char *directory, char out[PATH_BYTES]);
+
+bool checkpoint_save(const command_line *line, const char *directory, const rapt_gpt *gpt,
+                     const rapt_optimizer *optimizer, run_position position);
+
+/* Opens directory's checkpoint and gives its values to all options that are kept and weren't given on the command line.
+ * NULL, and told, if there is none; *usage: because an option was given that can't change. */
+rapt_safetensors *checkpoint_open(const command_line *line, rapt_ctx *ctx, const char *directory, bool *usage);
+/* Weights, moments, random numbers and the position. */
+bool checkpoint_load(const command_line *line, const char *directory, rapt_safetensors *file, rapt_gpt *gpt,
+                     rapt_optimizer *optimizer, run_position *position);
+
+#endif

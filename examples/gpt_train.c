@@ -1,0 +1,463 @@
+/* Trains a GPT on a text. The defaults are nanoGPT's recipe for a processor, on Shakespeare. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "checkpoint.h"
+
+typedef struct settings {
+    const char *data, *tokenizer, *out, *log;
+    int64_t steps, batch, context, layers, heads, dim, warmup, threads, eval_every, eval_batches, sample;
+    double dropout, lr, min_lr, weight_decay, beta2, clip;
+    uint64_t seed;
+    bool resume, quiet;
+} settings;
+
+/* A run and all it holds. */
+typedef struct run {
+    const command_line *line;
+    settings *s;
+    rapt_ctx *ctx;
+    rapt_tokenizer *tokenizer;
+    rapt_gpt *gpt;
+    rapt_optimizer *optimizer;
+    rapt_batches *train, *train_sample, *validation; /* for training; for the two losses of an evaluation */
+    rapt_schedule schedule;
+    FILE *log;
+    const char *out;
+    char out_path[PATH_BYTES], data_path[PATH_BYTES];
+    run_position position;
+    double started, last_report;
+    int64_t first_step; /* of this process */
+} run;
+
+/* The random streams of the batches. */
+enum { STREAM_TRAIN = 1, STREAM_TRAIN_SAMPLE, STREAM_VALIDATION };
+
+static bool failed(const run *r) {
+    if (rapt_ctx_status(r->ctx) == RAPT_OK) return false;
+    complain(r->line, "%s", rapt_ctx_error(r->ctx));
+    return true;
+}
+
+/* ---- data and model ------------------------------------------------------------------------------------------- */
+
+/* Settings that don't fit together. */
+static bool check_settings(const run *r) {
+    settings *s = r->s;
+    const option *min_lr = find_option(r->line, "min-lr");
+    if (s->dim % s->heads != 0) {
+        complain(r->line, "--dim %" PRId64 " is not a multiple of --heads %" PRId64, s->dim, s->heads);
+        return false;
+    }
+    if (s->min_lr > s->lr && min_lr->given) {
+        complain(r->line, "--min-lr %g is above --lr %g", s->min_lr, s->lr);
+        return false;
+    }
+    if (s->min_lr > s->lr) s->min_lr = s->lr;
+    return true;
+}
+
+/* The text that comes with the examples, wherever the program is run from. */
+static const char *default_data(void) {
+    static const char here[] = "examples/data/shakespeare.txt";
+    return access(here, R_OK) == 0 ? here : EXAMPLES_DATA "/shakespeare.txt";
+}
+
+static rapt_tokenizer *make_tokenizer(const run *r, const char *text, int64_t bytes) {
+    char path[PATH_BYTES];
+    const char *kind = r->s->tokenizer;
+    if (r->s->resume)
+        return path_in(r->line, r->s->out, "tokenizer.json", path) ? rapt_tokenizer_load(r->ctx, path) : NULL;
+    if (strcmp(kind, "chars") == 0) return rapt_tokenizer_chars(r->ctx, text, bytes);
+    if (strcmp(kind, "bytes") == 0) return rapt_tokenizer_bytes(r->ctx);
+    return rapt_tokenizer_load(r->ctx, kind);
+}
+
+/* The last tenth of the text is for validation. */
+static bool make_batches(run *r, rapt_tensor *ids) {
+    const settings *s = r->s;
+    int64_t tokens = rapt_size(ids), tenth = tokens / 10, window = s->context + 1;
+    if (tenth < window) {
+        complain(r->line,
+                 "%s is too short: the tenth of it that is for validation has %" PRId64
+                 " tokens, but a window needs %" PRId64 " (--context and the token after it)",
+                 s->data, tenth, window);
+        return false;
+    }
+    rapt_tensor *train = rapt_slice(ids, 0, 0, tokens - tenth), *rest = rapt_slice(ids, 0, tokens - tenth, tokens);
+    rapt_batches_config config = {.batch = s->batch, .context = s->context, .seed = s->seed, .stream = STREAM_TRAIN};
+    r->train = rapt_batches_new(r->ctx, train, &config);
+    config.stream = STREAM_TRAIN_SAMPLE;
+    r->train_sample = rapt_batches_new(r->ctx, train, &config);
+    config.stream = STREAM_VALIDATION;
+    r->validation = rapt_batches_new(r->ctx, rest, &config);
+    return !failed(r);
+}
+
+static bool read_data(run *r) {
+    int64_t bytes;
+    char *text = rapt_file_read(r->ctx, r->s->data, &bytes);
+    if (!text) return !failed(r);
+    if (bytes == 0) {
+        complain(r->line, "%s is empty", r->s->data);
+        return false;
+    }
+    char *absolute = realpath(r->s->data, NULL);
+    if (absolute && strlen(absolute) < sizeof r->data_path) r->s->data = strcpy(r->data_path, absolute);
+    free(absolute);
+    r->tokenizer = make_tokenizer(r, text, bytes);
+    if (!r->tokenizer) {
+        failed(r);
+        return false;
+    }
+    rapt_tensor *ids = rapt_tokenizer_encode(r->tokenizer, text, bytes);
+    rapt_object_free(text);
+    return !failed(r) && make_batches(r, ids);
+}
+
+static bool make_model(run *r) {
+    const settings *s = r->s;
+    rapt_random_set(r->ctx, (rapt_random_state){.seed = s->seed});
+    r->gpt = rapt_gpt_new(r->ctx, &(rapt_gpt_config){.vocab = rapt_tokenizer_vocab(r->tokenizer),
+                                                     .context = s->context,
+                                                     .layers = s->layers,
+                                                     .heads = s->heads,
+                                                     .dim = s->dim,
+                                                     .dropout = s->dropout});
+    if (failed(r)) return false;
+    r->optimizer = rapt_adamw_new(
+        rapt_gpt_params(r->gpt),
+        &(rapt_adamw_config){.lr = s->lr, .beta2 = s->beta2 > 0 ? s->beta2 : -1, .weight_decay = s->weight_decay});
+    r->schedule = (rapt_schedule){
+        .kind = RAPT_SCHEDULE_COSINE, .lr = s->lr, .min_lr = s->min_lr, .warmup = s->warmup, .steps = s->steps};
+    return !failed(r);
+}
+
+/* ---- the folder and the log ----------------------------------------------------------------------------------- */
+
+/* The folder for a new run, with the tokenizer in it: if it can't be written to, this shows now. */
+static bool make_folder(run *r) {
+    char earlier[PATH_BYTES], path[PATH_BYTES];
+    if (r->s->out) {
+        r->out = r->s->out;
+        if (rapt_directory_make(r->ctx, r->out) != RAPT_OK) return !failed(r);
+        if (!folder_lock(r->line, r->out) || !folder_set_earlier_aside(r->line, r->out, earlier)) return false;
+        if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
+    } else {
+        r->out = r->out_path;
+        if (!folder_make_new(r->line, "gpt-out", r->out_path) || !folder_lock(r->line, r->out)) return false;
+    }
+    if (!path_in(r->line, r->out, "tokenizer.json", path)) return false;
+    rapt_tokenizer_save(r->tokenizer, path);
+    return !failed(r);
+}
+
+/* Drops what an interrupted run logged after its last checkpoint; a line that was cut short too. */
+static bool cut_log(const run *r) {
+    struct stat status;
+    if (stat(r->s->log, &status) != 0 || !S_ISREG(status.st_mode)) return true;
+    int64_t bytes;
+    char *text = rapt_file_read(r->ctx, r->s->log, &bytes);
+    if (!text) return !failed(r);
+    char *kept = text;
+    for (char *from = text, *end; (end = memchr(from, '\n', (size_t)(text + bytes - from))); from = end + 1) {
+        int64_t step;
+        if (sscanf(from, "{\"step\":%" SCNd64, &step) == 1 && step > r->position.step) continue;
+        memmove(kept, from, (size_t)(end + 1 - from));
+        kept += end + 1 - from;
+    }
+    if (kept != text + bytes) rapt_file_write(r->ctx, r->s->log, text, kept - text);
+    rapt_object_free(text);
+    return !failed(r);
+}
+
+static bool open_log(run *r) {
+    if (!r->s->log) return true;
+    if (r->s->resume && !cut_log(r)) return false;
+    r->log = fopen(r->s->log, r->s->resume ? "a" : "w");
+    if (!r->log) complain(r->line, "can't write %s: %s", r->s->log, strerror(errno));
+    return r->log != NULL;
+}
+
+/* Ends a line of the log. */
+static bool log_line_ends(const run *r) {
+    if (fputc('\n', r->log) != EOF && fflush(r->log) == 0) return true;
+    complain(r->line, "can't write %s: %s", r->s->log, strerror(errno));
+    return false;
+}
+
+/* ---- training ------------------------------------------------------------------------------------------------- */
+
+static const char *clock_text(double seconds, char out[32]) {
+    int64_t whole = seconds > 0 ? (int64_t)(seconds + 0.5) : 0;
+    if (whole >= 3600)
+        snprintf(out, 32, "%" PRId64 ":%02d:%02d", whole / 3600, (int)(whole / 60 % 60), (int)(whole % 60));
+    else
+        snprintf(out, 32, "%d:%02d", (int)(whole / 60), (int)(whole % 60));
+    return out;
+}
+
+/* Ten times a second on a terminal, every ten seconds elsewhere. */
+static void report_step(run *r, double loss) {
+    double now = seconds_now();
+    bool terminal = is_terminal();
+    if (r->s->quiet || now - r->last_report < (terminal ? 0.1 : 10)) return;
+    r->last_report = now;
+    int64_t done = r->position.step - r->first_step, left = r->s->steps - r->position.step;
+    double step_seconds = (now - r->started) / (double)done;
+    double rate = (double)(r->s->batch * r->s->context) / step_seconds;
+    char text[128], time_left[32];
+    snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  %s left", r->position.step,
+             r->s->steps, loss, rate, clock_text(step_seconds * (double)left, time_left));
+    if (terminal)
+        show_progress(text);
+    else
+        puts(text);
+    fflush(stdout);
+}
+
+/* One step, on one batch; its loss. False if it failed: then the weights are as they were. */
+static bool train_step(run *r, double lr, double *loss) {
+    rapt_tensor *x, *y;
+    rapt_batches_next(r->train, &x, &y);
+    rapt_mark mark = rapt_scope_begin(r->ctx);
+    rapt_tensor *mean = rapt_gpt_loss(r->gpt, x, y);
+    rapt_backward(mean);
+    *loss = rapt_item(mean);
+    rapt_clip_grad_norm(rapt_gpt_params(r->gpt), r->s->clip);
+    rapt_optimizer_set_lr(r->optimizer, lr);
+    rapt_optimizer_step(r->optimizer);
+    rapt_scope_end(mark);
+    if (rapt_ctx_status(r->ctx) == RAPT_OK) return true;
+    complain(r->line, "step %" PRId64 ": %s", r->position.step + 1, rapt_ctx_error(r->ctx));
+    return false;
+}
+
+static bool log_step(const run *r, double loss, double lr, double step_seconds) {
+    if (!r->log) return true;
+    fprintf(r->log, "{\"step\":%" PRId64 ",\"loss\":%.9g,\"lr\":%.9g,\"tokens_per_s\":%.1f,\"seconds\":%.3f}",
+            r->position.step, loss, lr, (double)(r->s->batch * r->s->context) / step_seconds, r->position.seconds);
+    return log_line_ends(r);
+}
+
+/* The mean loss over the same batches each time. */
+static double evaluate(const run *r, rapt_batches *batches) {
+    double sum = 0;
+    rapt_batches_seek(batches, 0);
+    for (int64_t i = 0; i < r->s->eval_batches; i++) {
+        rapt_tensor *x, *y;
+        if (!rapt_batches_next(batches, &x, &y)) break;
+        rapt_mark mark = rapt_evaluation(r->ctx);
+        sum += rapt_item(rapt_gpt_loss(r->gpt, x, y));
+        rapt_scope_end(mark);
+    }
+    return sum / (double)r->s->eval_batches;
+}
+
+static bool report_evaluation(run *r) {
+    double train_loss = evaluate(r, r->train_sample), val_loss = evaluate(r, r->validation);
+    if (failed(r)) return false;
+    if (!r->s->quiet) {
+        clear_progress();
+        printf("step %" PRId64 ": training loss %.4f, validation loss %.4f\n", r->position.step, train_loss, val_loss);
+        fflush(stdout);
+    }
+    if (!r->log) return true;
+    fprintf(r->log, "{\"step\":%" PRId64 ",\"train_loss\":%.9g,\"val_loss\":%.9g}", r->position.step, train_loss,
+            val_loss);
+    return log_line_ends(r);
+}
+
+static bool save(const run *r) { return checkpoint_save(r->line, r->out, r->gpt, r->optimizer, r->position); }
+
+/* Trains to the last step, or until a signal; saves at each evaluation and at the end. */
+static bool train(run *r) {
+    const settings *s = r->s;
+    double before = r->started = seconds_now();
+    r->first_step = r->position.step;
+    bool saved = true;
+    while (r->position.step < s->steps && !interrupted()) {
+        double loss, lr = rapt_schedule_lr(&r->schedule, r->position.step);
+        if (!train_step(r, lr, &loss)) return false;
+        double now = seconds_now(), step_seconds = now - before;
+        r->position.step++;
+        r->position.batches = rapt_batches_position(r->train);
+        r->position.seconds += step_seconds;
+        saved = false;
+        if (!log_step(r, loss, lr, step_seconds)) return false;
+        report_step(r, loss);
+        bool last = r->position.step == s->steps;
+        if (last || (s->eval_every > 0 && r->position.step % s->eval_every == 0)) {
+            if (!report_evaluation(r) || !save(r)) return false;
+            saved = true;
+        }
+        before = seconds_now();
+    }
+    return saved || save(r);
+}
+
+/* ---- at the end ----------------------------------------------------------------------------------------------- */
+
+typedef struct printer {
+    const rapt_tokenizer *tokenizer;
+    text_stream stream;
+} printer;
+
+static bool print_token(void *user, int64_t id) {
+    printer *p = user;
+    int64_t bytes;
+    const char *text = rapt_tokenizer_token(p->tokenizer, id, &bytes);
+    if (text) stream_text(&p->stream, text, bytes);
+    return !interrupted();
+}
+
+/* A sample starts after a line's end, or, where there is no such token, after the first one. */
+static int32_t first_token(const rapt_tokenizer *tokenizer) {
+    for (int32_t id = 0; id < rapt_tokenizer_vocab(tokenizer); id++) {
+        int64_t bytes;
+        const char *text = rapt_tokenizer_token(tokenizer, id, &bytes);
+        if (text && bytes == 1 && *text == '\n') return id;
+    }
+    return 0;
+}
+
+static bool print_sample(const run *r) {
+    if (r->s->sample == 0) return true;
+    int32_t start = first_token(r->tokenizer);
+    rapt_tensor *prompt = rapt_from(r->ctx, RAPT_I32, 1, (int64_t[]){1}, &start);
+    printer p = {.tokenizer = r->tokenizer};
+    printf("\n");
+    rapt_gpt_generate(r->gpt, prompt,
+                      &(rapt_generation){.tokens = r->s->sample,
+                                         .sampling = {.temperature = 0.8, .seed = r->s->seed},
+                                         .on_token = print_token,
+                                         .user = &p});
+    stream_end(&p.stream);
+    printf("\n\n");
+    return !failed(r);
+}
+
+static void describe(const run *r) {
+    const settings *s = r->s;
+    printf("GPT with %" PRId64 " parameters and %" PRId64 " tokens, on %d thread%s; saved in %s\n",
+           rapt_params_elements(rapt_gpt_params(r->gpt)), rapt_tokenizer_vocab(r->tokenizer), rapt_ctx_threads(r->ctx),
+           rapt_ctx_threads(r->ctx) == 1 ? "" : "s", r->out);
+    if (r->position.step > 0) printf("goes on after step %" PRId64 "\n", r->position.step);
+    if (s->warmup > s->steps) printf("note: --warmup %" PRId64 " is longer than the training\n", s->warmup);
+    fflush(stdout);
+}
+
+static void sum_up(const run *r) {
+    clear_progress();
+    char time[32];
+    printf("%s after step %" PRId64 ", %s; memory at most %.0f MB; saved in %s\n",
+           r->position.step < r->s->steps ? "stopped" : "done", r->position.step, clock_text(r->position.seconds, time),
+           peak_megabytes(), r->out);
+    if (r->position.step < r->s->steps) printf("to go on: %s --out %s --resume\n", r->line->program, r->out);
+    fflush(stdout);
+}
+
+/* ---- the program ---------------------------------------------------------------------------------------------- */
+
+static int run_training(run *r) {
+    settings *s = r->s;
+    rapt_safetensors *checkpoint = NULL;
+    if (s->resume) {
+        bool usage = false;
+        r->out = s->out;
+        if (!folder_lock(r->line, r->out)) return EXIT_FAILED;
+        checkpoint = checkpoint_open(r->line, r->ctx, r->out, &usage);
+        if (!checkpoint) return usage ? EXIT_USAGE : EXIT_FAILED;
+    }
+    if (!check_settings(r)) return EXIT_USAGE;
+    if (!s->data) s->data = default_data();
+    if (!read_data(r) || !make_model(r)) return EXIT_FAILED;
+    if (!s->resume && !make_folder(r)) return EXIT_FAILED;
+    if (s->resume && !checkpoint_load(r->line, r->out, checkpoint, r->gpt, r->optimizer, &r->position)) {
+        return EXIT_FAILED;
+    }
+    rapt_batches_seek(r->train, r->position.batches);
+    if (!open_log(r)) return EXIT_FAILED;
+    if (!s->quiet) describe(r);
+    if (!train(r)) return EXIT_FAILED;
+    if (s->quiet) return EXIT_DONE;
+    if (!interrupted() && !print_sample(r)) return EXIT_FAILED;
+    sum_up(r);
+    return EXIT_DONE;
+}
+
+int main(int arguments, char **argument) {
+    settings s = {.tokenizer = "chars",
+                  .steps = 2000,
+                  .batch = 12,
+                  .context = 64,
+                  .layers = 4,
+                  .heads = 4,
+                  .dim = 128,
+                  .lr = 1e-3,
+                  .min_lr = 1e-4,
+                  .warmup = 100,
+                  .weight_decay = 0.1,
+                  .beta2 = 0.99,
+                  .clip = 1,
+                  .seed = 1337,
+                  .eval_every = 250,
+                  .eval_batches = 20,
+                  .sample = 300};
+    const double many = 1e9, huge = 1e12;
+    option options[] = {
+        {"data", OPTION_TEXT, &s.data, .kept = true, .help = "the text to learn; Shakespeare if not given"},
+        {"tokenizer", OPTION_TEXT, &s.tokenizer, .kept = true, .fixed = true,
+         .help = "chars, bytes, or a tokenizer.json"},
+        {"out", OPTION_TEXT, &s.out, .help = "folder for the model; a new gpt-out if not given"},
+        {"steps", OPTION_INTEGER, &s.steps, 1, huge, .kept = true, .help = "how many batches to learn from"},
+        {"batch", OPTION_INTEGER, &s.batch, 1, many, .kept = true, .help = "windows in a batch"},
+        {"context", OPTION_INTEGER, &s.context, 1, many, .kept = true, .fixed = true, .help = "tokens in a window"},
+        {"layers", OPTION_INTEGER, &s.layers, 1, 1e5, .kept = true, .fixed = true, .help = "Transformer layers"},
+        {"heads", OPTION_INTEGER, &s.heads, 1, 1e6, .kept = true, .fixed = true, .help = "heads of attention"},
+        {"dim", OPTION_INTEGER, &s.dim, 1, 1e6, .kept = true, .fixed = true, .help = "width of the model"},
+        {"dropout", OPTION_NUMBER, &s.dropout, 0, 1, .kept = true, .help = "probability of dropping a number"},
+        {"lr", OPTION_NUMBER, &s.lr, 0, 1e6, .above_low = true, .kept = true, .help = "highest learning rate"},
+        {"min-lr", OPTION_NUMBER, &s.min_lr, 0, 1e6, .kept = true, .help = "last learning rate"},
+        {"warmup", OPTION_INTEGER, &s.warmup, 0, huge, .kept = true, .help = "steps to the highest learning rate"},
+        {"weight-decay", OPTION_NUMBER, &s.weight_decay, 0, 1e6, .kept = true, .help = "of matrices and embeddings"},
+        {"beta2", OPTION_NUMBER, &s.beta2, 0, 0.999999999, .kept = true, .help = "AdamW's memory of squares"},
+        {"clip", OPTION_NUMBER, &s.clip, 0, 1e300, .kept = true, .help = "highest norm of the gradient; 0: any"},
+        {"seed", OPTION_SEED, &s.seed, .kept = true, .help = "of all random numbers"},
+        {"threads", OPTION_INTEGER, &s.threads, 0, 1024, .help = "0: as many as there are processors"},
+        {"eval-every", OPTION_INTEGER, &s.eval_every, 0, huge, .kept = true,
+         .help = "steps between evaluations, which save; 0: only at the end"},
+        {"eval-batches", OPTION_INTEGER, &s.eval_batches, 1, many, .kept = true, .help = "batches in an evaluation"},
+        {"sample", OPTION_INTEGER, &s.sample, 0, many, .help = "tokens to print at the end"},
+        {"resume", OPTION_FLAG, &s.resume, .help = "goes on with the run in --out"},
+        {"log", OPTION_TEXT, &s.log, .help = "file for one JSON object a step and an evaluation"},
+        {"quiet", OPTION_FLAG, &s.quiet, .help = "prints nothing but errors"},
+    };
+    command_line line = {
+        .program = "gpt_train",
+        .summary = "Trains a GPT on a text. Ctrl-C saves and ends. With --resume, what is not given stays as it was.",
+        .options = options,
+        .count = (int)(sizeof options / sizeof *options)};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (s.resume && !s.out) {
+        complain(&line, "--resume needs --out: the folder of the run to go on with");
+        return EXIT_USAGE;
+    }
+    catch_interrupts();
+    run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
+    int status = EXIT_FAILED;
+    if (!failed(&r)) status = run_training(&r);
+    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
+        complain(&line, "can't write %s: %s", s.log, strerror(errno));
+        status = EXIT_FAILED;
+    }
+    rapt_ctx_free(r.ctx);
+    return status;
+}
