@@ -2,7 +2,7 @@
 #include "ops/op.h"
 
 /* About the elements that take as long as waking a thread pays for. */
-enum { STRETCH_COST = 1 << 15 };
+enum { STRETCH_COST = 1 << 15, STRETCH_COLUMNS = 64 };
 
 typedef struct rows_job {
     int64_t rows, stretch;
@@ -24,9 +24,17 @@ int64_t rapt__stretch(int64_t rows, int64_t cost) {
     return stretch < rows ? stretch : rows;
 }
 
+static void run_stretches(rapt_ctx *ctx, rows_job job) {
+    if (job.rows <= 0) return;
+    rapt_parallel(ctx, (job.rows + job.stretch - 1) / job.stretch, run_stretch, &job);
+}
+
 void rapt__for_rows(rapt_ctx *ctx, int64_t rows, int64_t cost, void (*body)(void *arg, int64_t first, int64_t last),
                     void *arg) {
-    if (rows <= 0) return;
-    rows_job job = {.rows = rows, .stretch = rapt__stretch(rows, cost), .body = body, .arg = arg};
-    rapt_parallel(ctx, (rows + job.stretch - 1) / job.stretch, run_stretch, &job);
+    run_stretches(ctx, (rows_job){.rows = rows, .stretch = rapt__stretch(rows, cost), .body = body, .arg = arg});
+}
+
+void rapt__for_columns(rapt_ctx *ctx, int64_t columns, void (*body)(void *arg, int64_t first, int64_t last),
+                       void *arg) {
+    run_stretches(ctx, (rows_job){.rows = columns, .stretch = STRETCH_COLUMNS, .body = body, .arg = arg});
 }
