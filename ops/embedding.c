@@ -78,7 +78,7 @@ static const double repeated[] = {0, 4, 0, 2, 0, 4};
 static const double too_large[] = {0, 1, 2, 7};
 static const double negative[] = {-4};
 static const embedding_attrs plain = {.padding_id = -1};
-static const embedding_attrs padded = {.padding_id = 0};
+static const embedding_attrs padded = {.padding_id = 3}; /* not among the ids: no slope is hidden from the check */
 static const embedding_attrs far = {.padding_id = 5};
 
 static const rapt_sample samples[] = {

@@ -14,7 +14,7 @@ static const rapt__norm_attrs negative = {.eps = -1};
         .ndim = 1, .shape = { n }                                                                                      \
     }
 
-static const double far[] = {40000, 40001, 40002, 40003.5};
+static const double far[] = {40, 41, 42, 43.5};
 
 static const rapt_sample samples[] = {
     {.inputs = 3, .in = {{.ndim = 3, .shape = {2, 3, 5}}, VECTOR(5), VECTOR(5)}, .attrs = &usual},
