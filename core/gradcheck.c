@@ -320,7 +320,8 @@ static void compare_tensors(const rapt_op *op, const char *what, const rapt_tens
 static void compare_types(const rapt_op *op, const rapt_sample *sample, rapt_gradcheck_report *report) {
     trial pair[2] = {{.op = op, .sample = sample}, {.op = op, .sample = sample}};
     rapt_tensor *y[2] = {NULL, NULL};
-    bool ready = start_trial(&pair[0], RAPT_F32) & start_trial(&pair[1], RAPT_F64);
+    bool ready = start_trial(&pair[0], RAPT_F32);
+    ready = start_trial(&pair[1], RAPT_F64) && ready;
     for (int k = 0; ready && k < 2; k++) {
         y[k] = apply_trial(&pair[k], pair[k].leaves);
         if (!rapt_has_grad_path(y[k])) continue;
