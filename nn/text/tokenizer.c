@@ -52,6 +52,12 @@ static void add(rapt_tokenizer *tokenizer, int32_t id, int32_t point) {
     tokenizer->texts[id].bytes = rapt__utf8_encode(point, tokenizer->texts[id].text);
 }
 
+static int by_point_and_id(const void *a, const void *b) {
+    const token *x = a, *y = b;
+    int order = by_point(a, b);
+    return order ? order : x->id < y->id ? -1 : x->id > y->id;
+}
+
 /* Marks the code points of a text; -1, with the error set, if it isn't UTF-8; else how many there are. */
 static int64_t mark_points(rapt_ctx *ctx, const char *text, int64_t bytes, bool *seen) {
     int64_t count = 0;
@@ -101,19 +107,19 @@ void rapt_tokenizer_free(rapt_tokenizer *tokenizer) { rapt_object_free(tokenizer
 /* ---- files ----------------------------------------------------------------------------------------------------------
  */
 
-static const char *token_problem(const rapt_json *text, int32_t *point) {
+/* The character that a vocabulary's entry is; -1 if it isn't one. */
+static int32_t one_character(const rapt_json *text) {
     int64_t bytes = rapt_json_length(text);
     const char *string = rapt_json_string(text);
-    int n;
-    if (!string || bytes == 0) return "isn't a character";
-    *point = rapt__utf8_decode(string, bytes, &n);
-    return *point < 0 || n != bytes ? "isn't one character" : NULL;
+    int n = 0;
+    int32_t point = string && bytes > 0 ? rapt__utf8_decode(string, bytes, &n) : -1;
+    return n == bytes ? point : -1;
 }
 
 /* Sorts the tokens; false, with the error set, if one occurs twice. */
 static bool sort_tokens(rapt_tokenizer *tokenizer, const char *path) {
     token *sorted = tokenizer->sorted;
-    qsort(sorted, (size_t)tokenizer->vocab, sizeof *sorted, by_point);
+    qsort(sorted, (size_t)tokenizer->vocab, sizeof *sorted, by_point_and_id);
     for (int64_t i = 1; i < tokenizer->vocab; i++) {
         if (sorted[i].point != sorted[i - 1].point) continue;
         rapt_fail(tokenizer->ctx, RAPT_ERROR_FILE, "%s: vocab[%d] and vocab[%d] are the same character", path,
@@ -125,10 +131,9 @@ static bool sort_tokens(rapt_tokenizer *tokenizer, const char *path) {
 
 static bool fill(rapt_tokenizer *tokenizer, const rapt_json *vocab, const char *path) {
     for (int32_t id = 0; id < tokenizer->vocab; id++) {
-        int32_t point = 0;
-        const char *problem = token_problem(rapt_json_item(vocab, id), &point);
-        if (problem) {
-            rapt_fail(tokenizer->ctx, RAPT_ERROR_FILE, "%s: vocab[%d] %s", path, id, problem);
+        int32_t point = one_character(rapt_json_item(vocab, id));
+        if (point < 0) {
+            rapt_fail(tokenizer->ctx, RAPT_ERROR_FILE, "%s: vocab[%d] isn't one character", path, id);
             return false;
         }
         add(tokenizer, id, point);

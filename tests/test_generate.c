@@ -1,0 +1,217 @@
+#include "tests/unit.h"
+#include "tests/values.h"
+
+#include <rapt/nn.h>
+
+/* ---- sampling -------------------------------------------------------------------------------------------------------
+ */
+
+enum { DRAWS = 4000 };
+
+/* How often each of four tokens, with probabilities 0.1, 0.4, 0.3 and 0.2, is drawn. */
+static void count_draws(rapt_sampling sampling, int *seen) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *logits = tensor(ctx, SHAPE(4), VALUES(log(0.1), log(0.4), log(0.3), log(0.2)));
+    for (int i = 0; i < 4; i++) seen[i] = 0;
+    for (uint64_t index = 0; index < DRAWS; index++) {
+        int64_t id = rapt_sample_token(logits, &sampling, index);
+        ck_assert(id >= 0 && id < 4);
+        seen[id]++;
+    }
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+
+static void ck_shares(const int *seen, const double *shares) {
+    for (int i = 0; i < 4; i++) {
+        if (shares[i] == 0) ck_assert_int_eq(seen[i], 0);
+        ck_assert_double_eq_tol(seen[i] / (double)DRAWS, shares[i], 0.03);
+    }
+}
+
+START_TEST(tokens_come_as_often_as_their_probabilities_say) {
+    const struct {
+        rapt_sampling sampling;
+        double shares[4];
+    } cases[] = {
+        {{.temperature = 1}, {0.1, 0.4, 0.3, 0.2}},
+        {{.temperature = 0.5}, {1 / 30., 16 / 30., 9 / 30., 4 / 30.}}, /* squares */
+        {{.temperature = 0}, {0, 1, 0, 0}},
+        {{.temperature = 1, .top_k = 1}, {0, 1, 0, 0}},
+        {{.temperature = 1, .top_k = 2}, {0, 4 / 7., 3 / 7., 0}},
+        {{.temperature = 1, .top_k = 4}, {0.1, 0.4, 0.3, 0.2}},
+        {{.temperature = 1, .top_k = 1000}, {0.1, 0.4, 0.3, 0.2}},
+        {{.temperature = 1, .nucleus = true, .top_p = 0}, {0, 1, 0, 0}},
+        {{.temperature = 1, .nucleus = true, .top_p = 0.6}, {0, 4 / 7., 3 / 7., 0}},
+        {{.temperature = 1, .nucleus = true, .top_p = 0.8}, {0, 4 / 9., 3 / 9., 2 / 9.}},
+        {{.temperature = 1, .nucleus = true, .top_p = 1}, {0.1, 0.4, 0.3, 0.2}},
+        {{.temperature = 1, .top_k = 3, .nucleus = true, .top_p = 0.7}, {0, 4 / 7., 3 / 7., 0}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int seen[4];
+        count_draws(cases[i].sampling, seen);
+        ck_shares(seen, cases[i].shares);
+    }
+}
+END_TEST
+
+START_TEST(a_draw_depends_on_seed_and_index_alone) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL), *other = rapt_ctx_new(&(rapt_ctx_config){.seed = 9});
+    rapt_tensor *a = rapt_zeros(ctx, RAPT_F32, SHAPE(1000)), *b = rapt_zeros(other, RAPT_F32, SHAPE(1000));
+    rapt_sampling one = {.temperature = 1, .seed = 1}, two = {.temperature = 1, .seed = 2};
+    for (uint64_t index = 9; index-- > 0;)
+        ck_assert_int_eq(rapt_sample_token(a, &one, index), rapt_sample_token(b, &one, index));
+    ck_assert_int_ne(rapt_sample_token(a, &one, 0), rapt_sample_token(a, &one, 1));
+    ck_assert_int_ne(rapt_sample_token(a, &one, 0), rapt_sample_token(a, &two, 0));
+    rapt_ctx_free(ctx);
+    rapt_ctx_free(other);
+}
+END_TEST
+
+START_TEST(of_equal_logits_greedy_takes_the_first) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    ck_assert_int_eq(rapt_sample_token(tensor(ctx, SHAPE(4), VALUES(0, 2, 2, 1)), NULL, 0), 1);
+    ck_assert_int_eq(rapt_sample_token(tensor(ctx, SHAPE(3), VALUES(-INFINITY, -3, -INFINITY)), NULL, 0), 1);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(tiny_temperatures_and_huge_logits_stay_finite) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *logits = tensor(ctx, SHAPE(3), VALUES(1e30, -1e30, 1e29));
+    for (uint64_t i = 0; i < 20; i++) {
+        ck_assert_int_eq(rapt_sample_token(logits, &(rapt_sampling){.temperature = 1e-300}, i), 0);
+        ck_assert_int_eq(rapt_sample_token(logits, &(rapt_sampling){.temperature = 1, .top_k = 2}, i), 0);
+    }
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(logits_without_a_largest_number_are_an_error) {
+    const double bad[] = {NAN, INFINITY, -INFINITY};
+    const char *message[] = {"nan", "inf", "-inf"};
+    for (int i = 0; i < 3; i++) {
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        double fill = i == 2 ? -INFINITY : 0;
+        ck_assert_int_eq(rapt_sample_token(tensor(ctx, SHAPE(3), VALUES(fill, bad[i], fill)), NULL, 0), -1);
+        ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_NUMBER);
+        ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), message[i]));
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
+START_TEST(settings_out_of_range_are_named) {
+    const struct {
+        rapt_sampling sampling;
+        const char *message;
+    } cases[] = {{{.temperature = -1}, "sample: temperature must be finite and not below 0, not -1"},
+                 {{.temperature = 1, .top_k = -2}, "sample: top_k must be finite and not below 0, not -2"},
+                 {{.temperature = 1, .nucleus = true, .top_p = 1.5}, "sample: top_p must be in 0 to 1, not 1.5"}};
+    for (int i = 0; i < 3; i++) {
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        ck_assert_int_eq(rapt_sample_token(tensor(ctx, SHAPE(2), VALUES(0, 1)), &cases[i].sampling, 0), -1);
+        ck_error(ctx, RAPT_ERROR_ARGUMENT, cases[i].message);
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
+/* ---- generating -----------------------------------------------------------------------------------------------------
+ */
+
+static rapt_gpt *make(rapt_ctx *ctx) {
+    return rapt_gpt_new(
+        ctx, &(rapt_gpt_config){.vocab = 11, .context = 6, .layers = 2, .heads = 2, .dim = 8, .dropout = 0.5});
+}
+
+static rapt_tensor *prompt(rapt_ctx *ctx) { return rapt_from(ctx, RAPT_I32, SHAPE(2), (int32_t[]){3, 1}); }
+
+START_TEST(greedy_generation_takes_the_likeliest_token_each_time) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
+    rapt_gpt *gpt = make(ctx);
+    rapt_tensor *text = rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 9});
+    ck_shape(text, SHAPE(9));
+    ck_assert_int_eq(rapt_type_of(text), RAPT_I32);
+    rapt_mark mark = rapt_evaluation(ctx);
+    rapt_tensor *whole = rapt_concat(2, (rapt_tensor *[]){prompt(ctx), text}, 0);
+    for (int64_t n = 2; n < 11; n++) {
+        int64_t first = n > 6 ? n - 6 : 0;
+        rapt_tensor *window = rapt_reshape(rapt_slice(whole, 0, first, n), SHAPE(1, n - first));
+        rapt_tensor *likeliest = rapt_argmax(rapt_gpt_logits(gpt, window), -1);
+        ck_assert_double_eq(rapt_at(likeliest, n - first - 1), rapt_at(whole, n));
+    }
+    rapt_scope_end(mark);
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+typedef struct heard {
+    int64_t ids[16];
+    int count, most;
+} heard;
+
+static bool hear(void *user, int64_t id) {
+    heard *h = user;
+    h->ids[h->count++] = id;
+    return h->count < h->most;
+}
+
+START_TEST(each_token_is_told_and_the_listener_may_end_it) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
+    heard all = {.most = 100}, some = {.most = 3};
+    rapt_generation generation = {
+        .tokens = 8, .sampling = {.temperature = 1, .seed = 2}, .on_token = hear, .user = &all};
+    rapt_gpt *gpt = make(ctx);
+    rapt_tensor *text = rapt_gpt_generate(gpt, prompt(ctx), &generation);
+    ck_assert_int_eq(all.count, 8);
+    for (int i = 0; i < 8; i++) ck_assert_double_eq(rapt_at(text, i), (double)all.ids[i]);
+    generation.user = &some;
+    rapt_tensor *begun = rapt_gpt_generate(gpt, prompt(ctx), &generation);
+    ck_shape(begun, SHAPE(3));
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(rapt_at(begun, i), rapt_at(text, i));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(generation_disturbs_no_training) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
+    rapt_gpt *gpt = make(ctx);
+    rapt_random_state before = rapt_random_get(ctx);
+    int64_t tape = rapt_ctx_memory(ctx).tape_length;
+    rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 5, .sampling = {.temperature = 1}});
+    rapt_random_state after = rapt_random_get(ctx);
+    ck_assert(before.next_stream == after.next_stream && before.seed == after.seed);
+    ck_assert_int_eq(rapt_ctx_memory(ctx).tape_length, tape);
+    ck_assert(!rapt_evaluating(ctx) && rapt_recording(ctx));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_bad_prompt_is_named) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_gpt *gpt = make(ctx);
+    rapt_generation generation = {.tokens = 2};
+    ck_assert(rapt_is_nil(rapt_gpt_generate(gpt, rapt_zeros(ctx, RAPT_I32, SHAPE(0)), &generation)));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "generate: the prompt's length must be above 0, not 0");
+    rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_gpt_generate(gpt, rapt_full(ctx, RAPT_I32, SHAPE(2), 11), &generation)));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "generate: id 11 at 0 is outside the vocabulary of 11");
+    rapt_ctx_clear(ctx);
+    generation.tokens = INT64_MAX;
+    ck_assert(rapt_is_nil(rapt_gpt_generate(gpt, prompt(ctx), &generation)));
+    ck_assert_int_ne(rapt_ctx_status(ctx), RAPT_OK);
+    rapt_ctx_clear(ctx);
+    generation.tokens = 0;
+    ck_shape(rapt_gpt_generate(gpt, prompt(ctx), &generation), SHAPE(0));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+UNIT_MAIN("generate", tokens_come_as_often_as_their_probabilities_say, a_draw_depends_on_seed_and_index_alone,
+          of_equal_logits_greedy_takes_the_first, tiny_temperatures_and_huge_logits_stay_finite,
+          logits_without_a_largest_number_are_an_error, settings_out_of_range_are_named,
+          greedy_generation_takes_the_likeliest_token_each_time, each_token_is_told_and_the_listener_may_end_it,
+          generation_disturbs_no_training, a_bad_prompt_is_named)
