@@ -27,8 +27,7 @@ rapt_text rapt__tensor_text(const rapt_tensor *tensor) {
     return rapt_shape_text(&array);
 }
 
-/* "[2,?,8]": sizes of -1 are free. */
-static rapt_text pattern_text(int ndim, const int64_t *shape) {
+rapt_text rapt__pattern_text(int ndim, const int64_t *shape) {
     rapt_array array = {.ndim = ndim};
     memcpy(array.shape, shape, (size_t)ndim * sizeof *shape);
     rapt_text text = rapt_shape_text(&array), shown = {""};
@@ -41,7 +40,7 @@ static rapt_text pattern_text(int ndim, const int64_t *shape) {
     return shown;
 }
 
-static bool fits(const rapt_tensor *tensor, int ndim, const int64_t *shape) {
+bool rapt__has_shape(const rapt_tensor *tensor, int ndim, const int64_t *shape) {
     if (rapt_ndim(tensor) != ndim) return false;
     for (int i = 0; i < ndim; i++)
         if (shape[i] >= 0 && shape[i] != rapt_dim(tensor, i)) return false;
@@ -50,9 +49,9 @@ static bool fits(const rapt_tensor *tensor, int ndim, const int64_t *shape) {
 
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape) {
     if (rapt_is_nil(tensor)) return false;
-    if (fits(tensor, ndim, shape)) return true;
+    if (rapt__has_shape(tensor, ndim, shape)) return true;
     rapt_fail(rapt_ctx_of(tensor), RAPT_ERROR_SHAPE, "%s: %s must be %s, not %s", owner, name,
-              pattern_text(ndim, shape).text, rapt__tensor_text(tensor).text);
+              rapt__pattern_text(ndim, shape).text, rapt__tensor_text(tensor).text);
     return false;
 }
 

@@ -12,7 +12,11 @@ bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, 
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape);
 bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name);
 
-rapt_text rapt__tensor_text(const rapt_tensor *tensor); /* its shape, for messages */
+bool rapt__has_shape(const rapt_tensor *tensor, int ndim, const int64_t *shape); /* the question alone */
+
+/* For messages: a tensor's shape; and one with free sizes, as "[2,?,8]". */
+rapt_text rapt__tensor_text(const rapt_tensor *tensor);
+rapt_text rapt__pattern_text(int ndim, const int64_t *shape);
 
 /* Streams of random numbers apart from those that rapt_next_stream() gives out. */
 #define RAPT__STREAM_BATCHES  (UINT64_C(1) << 63) /* and those after it */

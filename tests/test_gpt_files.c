@@ -228,14 +228,14 @@ END_TEST
 START_TEST(sizes_that_are_not_the_weights_are_found_before_a_model_is_made) {
     const char *bad[][2] = {
         {GPT2 "\"vocab_size\": 2000000000, \"n_positions\": 5, \"n_embd\": 4, \"n_head\": 2, \"n_layer\": 2}",
-         "transformer.wte.weight must be [2000000000,4], not [7,4]"},
+         "\"transformer.wte.weight\" is [7,4], but config.json asks for [2000000000,4]"},
         {GPT2 "\"vocab_size\": 7, \"n_positions\": 6, \"n_embd\": 4, \"n_head\": 2, \"n_layer\": 2}",
-         "transformer.wpe.weight must be [6,4], not [5,4]"},
+         "\"transformer.wpe.weight\" is [5,4], but config.json asks for [6,4]"},
         {GPT2 "\"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, \"n_head\": 2, \"n_layer\": 3}",
          "no tensor \"transformer.h.2.ln_1.weight\", which config.json asks for"},
         {GPT2 "\"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, \"n_head\": 2, \"n_layer\": 1000000}",
          "fewer tensors than config.json has layers (n_layer 1000000)"},
-        {GPT2 SIZES ", \"n_inner\": 1000000}", "c_fc.weight must be [4,1000000], not [4,16]"},
+        {GPT2 SIZES ", \"n_inner\": 1000000}", "c_fc.weight\" is [4,16], but config.json asks for [4,1000000]"},
         {GPT2 "\"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, \"n_head\": 2, \"n_layer\": 1}",
          "h.1.ln_1.weight"},
     };

@@ -165,7 +165,11 @@ static bool check_tensor(rapt_ctx *ctx, rapt_safetensors *file, const char *path
         return false;
     }
     rapt_mark mark = rapt_scope_begin(ctx);
-    bool fits = rapt__need_shape(rapt_safetensors_get(file, found), path, found, ndim, shape);
+    rapt_tensor *tensor = rapt_safetensors_get(file, found);
+    bool fits = rapt__has_shape(tensor, ndim, shape);
+    if (!fits)
+        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: \"%s\" is %s, but config.json asks for %s", path, found,
+                  rapt__tensor_text(tensor).text, rapt__pattern_text(ndim, shape).text);
     rapt_scope_end(mark);
     return fits;
 }
