@@ -59,7 +59,7 @@ START_TEST(gradients_beyond_the_norm_are_scaled_down_to_it) {
         give_gradient(b, minus_four);
         ck_assert(rapt_clip_grad_norm(params, 2.5) == 5);
         ck_assert_double_eq_tol(rapt_at(rapt_grad(a), 0), 1.5, 1e-6);
-        ck_assert_double_eq_tol(rapt_at(rapt_grad(b), 0), 0, 0);
+        ck_assert(rapt_at(rapt_grad(b), 0) == 0);
         ck_assert_double_eq_tol(rapt_at(rapt_grad(b), 1), -2, 1e-6);
         ck_assert(rapt_at(a, 0) == 1); /* weights stay */
         rapt_ctx_free(ctx);

@@ -50,7 +50,7 @@ refuse 1 '' --tokenizer two.json --out made
 [ ! -e made ] || fail "a folder is left behind"
 refuse 1 'file' $tiny --out file/folder
 refuse 1 'file' $tiny --out file
-refuse 1 'nowhere/log' $tiny --out a --log nowhere/log
+refuse 1 'nowhere/log' $tiny --out unlogged --log nowhere/log
 refuse 1 'nowhere' --resume --out nowhere
 [ ! -e nowhere ] || fail "resuming made a folder"
 mkdir hollow
