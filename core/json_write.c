@@ -98,7 +98,7 @@ void rapt_json_begin_array(rapt_json_writer *writer) { begin_container(writer, f
 
 void rapt_json_end(rapt_json_writer *writer) {
     if (!is_usable(writer)) return;
-    if (writer->depth == 0 || writer->has_key) {
+    if (writer->depth <= 0 || writer->has_key) {
         fail(writer, RAPT_ERROR_STATE, writer->has_key ? "a key without a value" : "an end without a beginning");
         return;
     }

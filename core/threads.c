@@ -292,7 +292,7 @@ static void read_start(const char *path, char *text, size_t capacity) {
 }
 
 static int64_t read_number(const char *folder, const char *name) {
-    char path[PATH_MAX], text[64];
+    char path[PATH_MAX + 32], text[64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     read_start(path, text, sizeof text);
     return strtoll(text, NULL, 10);
@@ -300,7 +300,7 @@ static int64_t read_number(const char *folder, const char *name) {
 
 /* cgroup v2: "QUOTA PERIOD" in microseconds, or "max PERIOD". */
 static void read_quota_v2(const char *folder, int64_t *quota, int64_t *period) {
-    char path[PATH_MAX], text[64], *rest;
+    char path[PATH_MAX + 32], text[64], *rest;
     snprintf(path, sizeof path, "%s/cpu.max", folder);
     read_start(path, text, sizeof text);
     *quota = strtoll(text, &rest, 10);
