@@ -14,7 +14,10 @@ static void abs_backward_row(const rapt_call *call, const rapt__row *row) {
     const real *x = row->in[0];
     const real *dy = row->dout;
     real *dx = row->din[0];
-    for (int64_t i = 0; i < row->n; i++) dx[i] = x[i] > 0 ? dy[i] : x[i] < 0 ? -dy[i] : 0;
+    for (int64_t i = 0; i < row->n; i++) {
+        real gradient = x[i] < 0 ? -dy[i] : dy[i];
+        dx[i] = x[i] == 0 ? 0 : gradient;
+    }
 }
 
 OP_FUNCTION(abs_forward) { return rapt__map(call, abs_row); }

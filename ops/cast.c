@@ -100,7 +100,7 @@ static rapt_status cast_forward(rapt_call *call) {
     cast_job job = {.from_type = x->type, .to_type = y->type, .from = x->data, .to = y->data, .misfit = x->size};
     rapt__for_rows(call->ctx, x->size, 1, cast_stretch, &job);
     if (job.misfit == x->size) return RAPT_OK;
-    double value;
+    double value = 0;
     widen(x->type, 1, x->data, job.misfit, &value);
     return rapt_reject(call, RAPT_ERROR_ARGUMENT, "element %" PRId64 " is %g, which %s can't hold", job.misfit, value,
                        rapt_type_name(y->type));

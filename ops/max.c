@@ -7,67 +7,95 @@ typedef struct max_attrs {
     int axis;
 } max_attrs;
 
+/* Columns at once: what is kept of them stays in the first-level cache. */
+enum { BLOCK = 512 };
+
 /* x as [outer, length, inner], out as [outer, inner]. */
 typedef struct max_job {
     const rapt_call *call;
-    int64_t length, inner;
+    int64_t outer, length, inner;
+    int64_t blocks; /* of columns */
 } max_job;
 
 static max_job max_job_of(const rapt_call *call) {
     const rapt_array *x = &call->in[0];
     int axis = ((const max_attrs *)call->attrs)->axis;
     if (axis < 0) axis += x->ndim;
-    max_job job = {.call = call, .length = x->shape[axis], .inner = 1};
+    max_job job = {.call = call, .outer = 1, .length = x->shape[axis], .inner = 1};
+    for (int i = 0; i < axis; i++) job.outer *= x->shape[i];
     for (int i = axis + 1; i < x->ndim; i++) job.inner *= x->shape[i];
+    job.blocks = (job.inner + BLOCK - 1) / BLOCK;
     return job;
 }
 
-/* The first element of the line along the axis that becomes out's element i; the others follow `inner` apart. */
-static int64_t line(const max_job *job, int64_t i) {
-    return i / job->inner * job->length * job->inner + i % job->inner;
+/* A few columns of one of x's planes [length, inner]. */
+typedef struct column_block {
+    int64_t columns;
+    int64_t x, y; /* where they start in x and in out */
+} column_block;
+
+static column_block block_of(const max_job *job, int64_t i) {
+    int64_t outer = i / job->blocks, column = i % job->blocks * BLOCK;
+    return (column_block){.columns = job->inner - column < BLOCK ? job->inner - column : BLOCK,
+                          .x = outer * job->length * job->inner + column,
+                          .y = outer * job->inner + column};
 }
 
-static real largest(int64_t n, const real *x, int64_t step) {
-    real best = x[0];
-    for (int64_t i = 1; i < n; i++)
-        if (x[i * step] > best || x[i * step] != x[i * step]) best = x[i * step];
-    return best;
-}
-
-static void max_lines(void *arg, int64_t first, int64_t last) {
+static void max_blocks(void *arg, int64_t first, int64_t last) {
     const max_job *job = arg;
-    real *y = job->call->out.data;
     for (int64_t i = first; i < last; i++) {
-        const real *x = (const real *)job->call->in[0].data + line(job, i);
-        y[i] = job->inner == 1 ? KERNELS(job->call->ctx)->max(job->length, x) : largest(job->length, x, job->inner);
+        column_block block = block_of(job, i);
+        const real *x = (const real *)job->call->in[0].data + block.x;
+        real *y = (real *)job->call->out.data + block.y;
+        if (job->inner == 1) {
+            *y = KERNELS(job->call->ctx)->max(job->length, x);
+            continue;
+        }
+        memcpy(y, x, (size_t)block.columns * sizeof *y);
+        for (int64_t row = 1; row < job->length; row++)
+            for (int64_t j = 0; j < block.columns; j++) {
+                real value = x[row * job->inner + j];
+                y[j] = value > y[j] || value != value ? value : y[j];
+            }
     }
+}
+
+static void run_blocks(const max_job *job, void (*body)(void *arg, int64_t first, int64_t last)) {
+    int64_t columns = job->inner < BLOCK ? job->inner : BLOCK;
+    rapt__for_rows(job->call->ctx, job->outer * job->blocks, job->length * columns, body, (void *)job);
 }
 
 OP_FUNCTION(max_forward) {
     max_job job = max_job_of(call);
-    rapt__for_rows(call->ctx, call->out.size, job.length, max_lines, &job);
+    run_blocks(&job, max_blocks);
     return RAPT_OK;
 }
 
-static void max_backward_lines(void *arg, int64_t first, int64_t last) {
+static void max_backward_blocks(void *arg, int64_t first, int64_t last) {
     const max_job *job = arg;
     const rapt_gradient *dx = &job->call->din[0];
-    const real *y = job->call->out.data, *dy = job->call->dout;
+    double shares[BLOCK];
     for (int64_t i = first; i < last; i++) {
-        const real *x = (const real *)job->call->in[0].data + line(job, i);
-        real *to = (real *)dx->data + line(job, i);
-        int64_t ties = 0, end = job->length * job->inner;
-        for (int64_t at = 0; at < end; at += job->inner) ties += x[at] == y[i];
-        for (int64_t at = 0; at < end; at += job->inner) {
-            real gradient = x[at] == y[i] ? dy[i] / (real)ties : 0;
-            to[at] = dx->add ? to[at] + gradient : gradient;
-        }
+        column_block block = block_of(job, i);
+        const real *x = (const real *)job->call->in[0].data + block.x;
+        const real *y = (const real *)job->call->out.data + block.y, *dy = (const real *)job->call->dout + block.y;
+        real *to = (real *)dx->data + block.x;
+        memset(shares, 0, (size_t)block.columns * sizeof *shares);
+        for (int64_t row = 0; row < job->length; row++)
+            for (int64_t j = 0; j < block.columns; j++) shares[j] += x[row * job->inner + j] == y[j];
+        for (int64_t j = 0; j < block.columns; j++) shares[j] = dy[j] / shares[j];
+        for (int64_t row = 0; row < job->length; row++)
+            for (int64_t j = 0; j < block.columns; j++) {
+                int64_t at = row * job->inner + j;
+                real gradient = x[at] == y[j] ? (real)shares[j] : 0;
+                to[at] = dx->add ? to[at] + gradient : gradient;
+            }
     }
 }
 
 OP_FUNCTION(max_backward) {
     max_job job = max_job_of(call);
-    if (call->din[0].data) rapt__for_rows(call->ctx, call->out.size, job.length, max_backward_lines, &job);
+    if (call->din[0].data) run_blocks(&job, max_backward_blocks);
     return RAPT_OK;
 }
 

@@ -14,7 +14,10 @@ static void relu_backward_row(const rapt_call *call, const rapt__row *row) {
     const real *y = row->out;
     const real *dy = row->dout;
     real *dx = row->din[0];
-    for (int64_t i = 0; i < row->n; i++) dx[i] = y[i] <= 0 ? 0 : dy[i];
+    for (int64_t i = 0; i < row->n; i++) {
+        real gradient = dy[i]; /* read in any case, so that the compiler can choose without a branch */
+        dx[i] = y[i] <= 0 ? 0 : gradient;
+    }
 }
 
 OP_FUNCTION(relu_forward) { return rapt__map(call, relu_row); }
