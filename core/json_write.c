@@ -73,11 +73,11 @@ static bool is_usable(const rapt_json_writer *w) { return w && !w->failed && !ra
 
 static bool begin_value(rapt_json_writer *w) {
     if (!is_usable(w)) return false;
-    if (w->done) return fail(w, RAPT_ERROR_STATE, "a second value at the top");
+    if (w->done && w->depth == 0) return fail(w, RAPT_ERROR_STATE, "a second value at the top");
     if (in_object(w) && !w->has_key) return fail(w, RAPT_ERROR_STATE, "a value without a key in an object");
     if (!w->has_key) begin_item(w);
     w->has_key = false;
-    w->done = w->depth == 0;
+    if (w->depth == 0) w->done = true;
     return true;
 }
 
