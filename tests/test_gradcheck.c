@@ -104,7 +104,7 @@ START_TEST(a_wrong_factor_is_caught) {
                                        backward_zero,    backward_of_identity,      backward_without_last};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         rapt_op op = right_record();
-        op.backward[1] = wrong[i];
+        op.backward[0] = op.backward[1] = wrong[i];
         ck_caught(&op, "finite difference");
     }
 }
@@ -137,9 +137,9 @@ static rapt_status backward_that_adds(rapt_call *call) {
 
 START_TEST(storing_for_adding_and_adding_for_storing_are_caught) {
     rapt_op op = right_record();
-    op.backward[1] = backward_that_stores;
+    op.backward[0] = op.backward[1] = backward_that_stores;
     ck_caught(&op, "finite difference");
-    op.backward[1] = backward_that_adds;
+    op.backward[0] = op.backward[1] = backward_that_adds;
     ck_caught(&op, "finite difference");
 }
 END_TEST
@@ -269,9 +269,8 @@ static rapt_status forward_that_forgets_an_element(rapt_call *call) {
 
 START_TEST(an_element_never_written_is_caught) {
     rapt_op op = right_record();
-    op.forward[1] = forward_that_forgets_an_element;
-    rapt_gradcheck_report report;
-    ck_assert_int_eq(rapt_gradcheck(&op, &report), RAPT_ERROR_NUMBER);
+    op.forward[0] = op.forward[1] = forward_that_forgets_an_element;
+    ck_caught(&op, "finite difference");
 }
 END_TEST
 
