@@ -1,6 +1,7 @@
 #include "nn/check.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int64_t value) {
@@ -62,6 +63,11 @@ bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *na
     rapt_fail(rapt_ctx_of(tensor), RAPT_ERROR_TYPE, "%s: %s must be i32 or i64, not %s", owner, name,
               rapt_type_name(type));
     return false;
+}
+
+int64_t rapt__id_at(const rapt_tensor *ids, int64_t i) {
+    double id = rapt_at(ids, i); /* exact to 2^53, far above any vocabulary */
+    return fabs(id) < 0x1p53 ? (int64_t)id : -1;
 }
 
 void rapt__hold(rapt_tensor **tensors, int64_t count) {

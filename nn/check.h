@@ -12,6 +12,7 @@ bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, 
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape);
 bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name);
 
+int64_t rapt__id_at(const rapt_tensor *ids, int64_t i); /* in row-major order; -1 where there is none */
 bool rapt__has_shape(const rapt_tensor *tensor, int ndim, const int64_t *shape); /* the question alone */
 
 /* For messages: a tensor's shape; and one with free sizes, as "[2,?,8]". */

@@ -106,10 +106,10 @@ static rapt_tensor *start_text(rapt_tensor *prompt, int64_t tokens, int64_t voca
     rapt_tensor *text = rapt_zeros(ctx, RAPT_I32, 1, &room);
     int32_t *ids = rapt_data_mut(text);
     for (int64_t i = 0; ids && i < length; i++) {
-        double id = rapt_at(prompt, i);
-        if (id < 0 || id >= (double)vocab) {
+        int64_t id = rapt__id_at(prompt, i);
+        if (id < 0 || id >= vocab) {
             rapt_fail(ctx, RAPT_ERROR_ARGUMENT,
-                      "generate: id %.0f at %" PRId64 " is outside the vocabulary of %" PRId64, id, i, vocab);
+                      "generate: id %" PRId64 " at %" PRId64 " is outside the vocabulary of %" PRId64, id, i, vocab);
             return rapt_nil(ctx);
         }
         ids[i] = (int32_t)id;
