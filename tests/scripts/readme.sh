@@ -15,11 +15,11 @@ echo "$commands" | while read -r first second rest; do
     sh)
         [ -f "$second" ] && sh -n "$second"
         ;;
+    build/tests/bench/*)
+        ninja -C "$build" -t query "${first#build/}" >/dev/null
+        ;;
     build/tests/*)
         "$build/${first#build/}" "$second" $rest >/dev/null
-        ;;
-    build/*)
-        ninja -C "$build" -t query "${first#build/}" >/dev/null
         ;;
     meson)
         setup=$(echo "$rest" | sed -n 's/.*--setup //p')
