@@ -15,15 +15,14 @@ struct rapt_multihead_attention {
     rapt_linear_layer *output;
 };
 
-/* ---- making ---------------------------------------------------------------------------------------------------------
- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static bool check_numbers(rapt_ctx *ctx, const rapt_multihead_attention_config *config) {
     const char *owner = "attention";
-    return rapt__need_positive(ctx, owner, "dim", config->dim) &&
-           rapt__need_positive(ctx, owner, "heads", config->heads) &&
-           rapt__need_not_negative(ctx, owner, "head_dim", (double)config->head_dim) &&
-           rapt__need_not_negative(ctx, owner, "memory_dim", (double)config->memory_dim) &&
+    return rapt__need_size(ctx, owner, "dim", config->dim) && rapt__need_size(ctx, owner, "heads", config->heads) &&
+           (config->head_dim == 0 || rapt__need_size(ctx, owner, "head_dim", config->head_dim)) &&
+           rapt__need_size(ctx, owner, "heads * head_dim", config->heads * (config->head_dim ? config->head_dim : 1)) &&
+           (config->memory_dim == 0 || rapt__need_size(ctx, owner, "memory_dim", config->memory_dim)) &&
            rapt__need_not_negative(ctx, owner, "scale", config->scale) &&
            rapt__need_not_negative(ctx, owner, "init_deviation", config->init_deviation) &&
            rapt__need_not_negative(ctx, owner, "output_deviation", config->output_deviation) &&
@@ -107,8 +106,7 @@ rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
     return rapt_ctx_status(ctx) ? NULL : layer;
 }
 
-/* ---- masks ----------------------------------------------------------------------------------------------------------
- */
+/* ---- masks ------------------------------------------------------------------------------------------------------- */
 
 static bool check_keep(const rapt_tensor *keep, const char *name) {
     if (rapt_is_nil(keep)) return false;
@@ -164,8 +162,7 @@ static rapt_tensor *causal_keep(rapt_ctx *ctx, int64_t queries, int64_t keys) {
     return keep;
 }
 
-/* ---- query, key and value -------------------------------------------------------------------------------------------
- */
+/* ---- query, key and value ---------------------------------------------------------------------------------------- */
 
 typedef struct heads {
     rapt_tensor *query, *key, *value; /* [B,H,T,d], [B,H,S,d], [B,H,S,d]: views */
@@ -206,8 +203,7 @@ static heads project(const rapt_multihead_attention *layer, rapt_tensor *x, rapt
     return (heads){split_heads(layer, all, 0), split_heads(layer, all, 1), split_heads(layer, all, 2)};
 }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------
- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 /* softmax(scale q k^T + bias) v with the weights in the open. */
 static rapt_tensor *attend_showing(const rapt_multihead_attention *layer, heads h, rapt_tensor *keep, rapt_tensor *bias,

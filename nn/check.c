@@ -10,6 +10,13 @@ bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int
     return false;
 }
 
+bool rapt__need_size(rapt_ctx *ctx, const char *owner, const char *name, int64_t value) {
+    if (!rapt__need_positive(ctx, owner, name, value)) return false;
+    if (value <= INT32_MAX) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: %s must be below 2^31, not %" PRId64, owner, name, value);
+    return false;
+}
+
 bool rapt__need_not_negative(rapt_ctx *ctx, const char *owner, const char *name, double value) {
     if (value >= 0 && value <= 1e300) return true;
     rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: %s must be finite and not below 0, not %g", owner, name, value);

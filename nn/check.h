@@ -6,6 +6,7 @@
 
 /* Each fails with "OWNER: …" and returns false where the value isn't fit. */
 bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int64_t value);
+bool rapt__need_size(rapt_ctx *ctx, const char *owner, const char *name, int64_t value); /* 1 … 2^31 - 1 */
 bool rapt__need_not_negative(rapt_ctx *ctx, const char *owner, const char *name, double value);
 bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, double value);
 /* tensor has ndim axes; shape's sizes, where they aren't -1, must be the tensor's. */

@@ -9,8 +9,8 @@ struct rapt_embedding_layer {
 };
 
 static bool check(rapt_ctx *ctx, const rapt_embedding_config *config) {
-    if (!rapt__need_positive(ctx, "embedding", "count", config->count) ||
-        !rapt__need_positive(ctx, "embedding", "dim", config->dim) ||
+    if (!rapt__need_size(ctx, "embedding", "count", config->count) ||
+        !rapt__need_size(ctx, "embedding", "dim", config->dim) ||
         !rapt__need_not_negative(ctx, "embedding", "init_deviation", config->init_deviation))
         return false;
     if (!config->padding || (config->padding_id >= 0 && config->padding_id < config->count)) return true;

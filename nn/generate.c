@@ -5,8 +5,7 @@
 
 #include "nn/check.h"
 
-/* ---- sampling -------------------------------------------------------------------------------------------------------
- */
+/* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
 typedef struct candidate {
     double logit, weight; /* weight: the probability, not normalised */
@@ -95,8 +94,7 @@ int64_t rapt_sample_token(const rapt_tensor *logits, const rapt_sampling *sampli
     return id;
 }
 
-/* ---- generating -----------------------------------------------------------------------------------------------------
- */
+/* ---- generating -------------------------------------------------------------------------------------------------- */
 
 /* The prompt and room for the new tokens: i32 [T + tokens]. */
 static rapt_tensor *start_text(rapt_tensor *prompt, int64_t tokens, int64_t vocab) {

@@ -8,8 +8,7 @@ struct rapt_linear_layer {
 };
 
 static bool check(rapt_ctx *ctx, const rapt_linear_config *config) {
-    return rapt__need_positive(ctx, "linear", "in", config->in) &&
-           rapt__need_positive(ctx, "linear", "out", config->out) &&
+    return rapt__need_size(ctx, "linear", "in", config->in) && rapt__need_size(ctx, "linear", "out", config->out) &&
            rapt__need_not_negative(ctx, "linear", "init_deviation", config->init_deviation);
 }
 

@@ -8,8 +8,7 @@ struct rapt_norm_layer {
 
 rapt_norm_layer *rapt_norm_layer_new(rapt_params *params, const rapt_norm_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
-    if (!rapt__need_positive(ctx, "norm", "dim", config->dim) ||
-        !rapt__need_not_negative(ctx, "norm", "eps", config->eps))
+    if (!rapt__need_size(ctx, "norm", "dim", config->dim) || !rapt__need_not_negative(ctx, "norm", "eps", config->eps))
         return NULL;
     rapt_norm_layer *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;

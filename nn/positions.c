@@ -29,7 +29,7 @@ static void fill(rapt_type type, void *table, int64_t length, int64_t dim) {
 }
 
 static bool check(rapt_ctx *ctx, rapt_type type, int64_t length, int64_t dim) {
-    if (!rapt__need_positive(ctx, "positions", "length", length) || !rapt__need_positive(ctx, "positions", "dim", dim))
+    if (!rapt__need_size(ctx, "positions", "length", length) || !rapt__need_size(ctx, "positions", "dim", dim))
         return false;
     if (type == RAPT_F32 || type == RAPT_F64) return true;
     rapt_fail(ctx, RAPT_ERROR_TYPE, "positions: the type must be f32 or f64, not %s", rapt_type_name(type));

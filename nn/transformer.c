@@ -1,7 +1,6 @@
 #include "nn/check.h"
 
-/* ---- layouts --------------------------------------------------------------------------------------------------------
- */
+/* ---- layouts ----------------------------------------------------------------------------------------------------- */
 
 const rapt_transformer_layout rapt_transformer_layout_torch_encoder = {
     .self_attention = {.packed_weight = "self_attn.in_proj_weight",
@@ -41,8 +40,7 @@ const rapt_transformer_layout rapt_transformer_layout_bert = {
     .self_norm = "attention.output.LayerNorm",
     .feed_forward_norm = "output.LayerNorm"};
 
-/* ---- one layer ------------------------------------------------------------------------------------------------------
- */
+/* ---- one layer --------------------------------------------------------------------------------------------------- */
 
 struct rapt_transformer_layer {
     bool post_norm;
@@ -164,8 +162,7 @@ rapt_tensor *rapt_transformer_layer_forward(const rapt_transformer_layer *layer,
     return x;
 }
 
-/* ---- a stack of layers ----------------------------------------------------------------------------------------------
- */
+/* ---- a stack of layers ------------------------------------------------------------------------------------------- */
 
 struct rapt_transformer {
     int64_t layers;
@@ -187,7 +184,7 @@ static bool make_layers(rapt_transformer *stack, rapt_params *params, const rapt
 
 rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_transformer_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
-    if (!rapt__need_positive(ctx, "transformer", "layers", config->layers)) return NULL;
+    if (!rapt__need_size(ctx, "transformer", "layers", config->layers)) return NULL;
     if (config->layers > 1 << 20) {
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "transformer: %lld layers are too many", (long long)config->layers);
         return NULL;

@@ -6,8 +6,7 @@
 
 #include <rapt/nn.h>
 
-/* ---- helpers --------------------------------------------------------------------------------------------------------
- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 static const char *directory(void) {
     static char path[64];
@@ -71,8 +70,7 @@ static const char *without_last_norm(const char *name) {
     return strcmp(name, "transformer.h.1.ln_2.bias") ? name : "transformer.h.1.ln_3.bias";
 }
 
-/* ---- saving and loading ---------------------------------------------------------------------------------------------
- */
+/* ---- saving and loading ------------------------------------------------------------------------------------------ */
 
 START_TEST(a_saved_model_loads_with_every_bit_and_setting) {
     const rapt_gpt_config configs[] = {
@@ -177,8 +175,7 @@ START_TEST(a_model_in_double_takes_the_same_file) {
 }
 END_TEST
 
-/* ---- what can be wrong ----------------------------------------------------------------------------------------------
- */
+/* ---- what can be wrong ------------------------------------------------------------------------------------------- */
 
 static void ck_load_fails(const char *json, const char *part) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);

@@ -3,8 +3,7 @@
 
 #include <rapt/nn.h>
 
-/* ---- helpers --------------------------------------------------------------------------------------------------------
- */
+/* ---- helpers ----------------------------------------------------------------------------------------------------- */
 
 static rapt_ctx *context(uint64_t seed) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = 1, .seed = seed});
@@ -59,8 +58,7 @@ static void ck_gradients(rapt_params *params, rapt_tensor *(*f)(void *user, rapt
     ck_assert_int_gt(report.checked, count);
 }
 
-/* ---- linear, embedding, norm ----------------------------------------------------------------------------------------
- */
+/* ---- linear, embedding, norm ------------------------------------------------------------------------------------- */
 
 START_TEST(linear_is_x_times_weight_transposed_plus_bias) {
     rapt_ctx *ctx = context(1);
@@ -201,8 +199,7 @@ START_TEST(a_batch_without_rows_goes_through_every_layer_and_back) {
 }
 END_TEST
 
-/* ---- attention ------------------------------------------------------------------------------------------------------
- */
+/* ---- attention --------------------------------------------------------------------------------------------------- */
 
 enum { DIM = 6, HEADS = 2 };
 
@@ -474,8 +471,7 @@ START_TEST(attention_has_right_gradients) {
 }
 END_TEST
 
-/* ---- feed-forward ---------------------------------------------------------------------------------------------------
- */
+/* ---- feed-forward ------------------------------------------------------------------------------------------------ */
 
 START_TEST(feed_forward_is_four_times_as_wide_by_default) {
     rapt_ctx *ctx = context(1);
@@ -504,8 +500,7 @@ START_TEST(each_activation_is_its_own) {
 }
 END_TEST
 
-/* ---- Transformer layers ---------------------------------------------------------------------------------------------
- */
+/* ---- Transformer layers ------------------------------------------------------------------------------------------ */
 
 typedef struct layer_call {
     rapt_transformer_layer *layer;

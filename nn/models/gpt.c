@@ -16,17 +16,15 @@ struct rapt_gpt {
     rapt_tensor *head; /* [V,D]; the tokens' weight unless untied */
 };
 
-/* ---- configuration --------------------------------------------------------------------------------------------------
- */
+/* ---- configuration ----------------------------------------------------------------------------------------------- */
 
 static bool check(rapt_ctx *ctx, const rapt_gpt_config *config) {
     const char *owner = "gpt";
-    return rapt__need_positive(ctx, owner, "vocab", config->vocab) &&
-           rapt__need_positive(ctx, owner, "context", config->context) &&
-           rapt__need_positive(ctx, owner, "layers", config->layers) &&
-           rapt__need_positive(ctx, owner, "heads", config->heads) &&
-           rapt__need_positive(ctx, owner, "dim", config->dim) &&
-           rapt__need_not_negative(ctx, owner, "ffn", (double)config->ffn) &&
+    return rapt__need_size(ctx, owner, "vocab", config->vocab) &&
+           rapt__need_size(ctx, owner, "context", config->context) &&
+           rapt__need_size(ctx, owner, "layers", config->layers) &&
+           rapt__need_size(ctx, owner, "heads", config->heads) && rapt__need_size(ctx, owner, "dim", config->dim) &&
+           (config->ffn == 0 || rapt__need_size(ctx, owner, "ffn", config->ffn)) &&
            rapt__need_not_negative(ctx, owner, "norm_eps", config->norm_eps) &&
            rapt__need_probability(ctx, owner, "dropout", config->dropout) &&
            rapt__need_probability(ctx, owner, "embedding_dropout", config->embedding_dropout) &&
@@ -45,8 +43,7 @@ bool rapt__gpt_config_complete(rapt_ctx *ctx, rapt_gpt_config *config) {
     return true;
 }
 
-/* ---- making ---------------------------------------------------------------------------------------------------------
- */
+/* ---- making ------------------------------------------------------------------------------------------------------ */
 
 static const double initial_deviation = 0.02;
 
@@ -131,8 +128,7 @@ rapt_gpt_config rapt_gpt_get_config(const rapt_gpt *gpt) { return gpt ? gpt->con
 
 rapt_ctx *rapt__gpt_ctx(const rapt_gpt *gpt) { return gpt ? rapt_params_ctx(gpt->params) : NULL; }
 
-/* ---- forward --------------------------------------------------------------------------------------------------------
- */
+/* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids) {
     if (!rapt__need_ids(ids, "gpt", "ids") || !rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1}))
@@ -163,8 +159,7 @@ rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids) {
     return rapt_scope_return(mark, rapt_gpt_head(gpt, rapt_gpt_hidden(gpt, ids)));
 }
 
-/* ---- losses ---------------------------------------------------------------------------------------------------------
- */
+/* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 static rapt_tensor *loss(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next, rapt_reduction reduction) {
     rapt_mark mark = rapt_scope_begin(rapt_ctx_of(ids));

@@ -28,8 +28,7 @@ static char *path_in(rapt_ctx *ctx, const char *directory, const char *name) {
     return path;
 }
 
-/* ---- reading config.json --------------------------------------------------------------------------------------------
- */
+/* ---- reading config.json ----------------------------------------------------------------------------------------- */
 
 typedef struct source {
     rapt_ctx *ctx;
@@ -121,8 +120,7 @@ rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_confi
     return rapt_ctx_status(ctx);
 }
 
-/* ---- reading model.safetensors --------------------------------------------------------------------------------------
- */
+/* ---- reading model.safetensors ----------------------------------------------------------------------------------- */
 
 /* Buffers that older files hold beside the parameters, with and without "transformer.". */
 static const char *const buffers[] = {"transformer.h.%lld.attn.bias", "transformer.h.%lld.attn.masked_bias",
@@ -152,8 +150,7 @@ rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path) {
     return status;
 }
 
-/* ---- a model from both ----------------------------------------------------------------------------------------------
- */
+/* ---- a model from both ------------------------------------------------------------------------------------------- */
 
 /* The tensor, under its name with or without "transformer.", has the shape that the config asks for. */
 static bool check_tensor(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,
@@ -212,8 +209,7 @@ rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory) {
     return gpt;
 }
 
-/* ---- writing --------------------------------------------------------------------------------------------------------
- */
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
 
 static void put_integer(rapt_json_writer *json, const char *key, int64_t value) {
     rapt_json_put_key(json, key);

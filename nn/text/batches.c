@@ -12,8 +12,7 @@ struct rapt_batches {
     rapt_tensor *x, *y; /* the last batch; kept */
 };
 
-/* ---- life -----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static void drop_last(rapt_batches *batches) {
     rapt_drop(batches->x);
@@ -62,8 +61,7 @@ rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batch
 
 void rapt_batches_free(rapt_batches *batches) { rapt_object_free(batches); }
 
-/* ---- windows --------------------------------------------------------------------------------------------------------
- */
+/* ---- windows ----------------------------------------------------------------------------------------------------- */
 
 static int64_t rows_left(const rapt_batches *batches) {
     int64_t batch = batches->config.batch;
@@ -116,8 +114,7 @@ bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y) 
     return true;
 }
 
-/* ---- position -------------------------------------------------------------------------------------------------------
- */
+/* ---- position ---------------------------------------------------------------------------------------------------- */
 
 int64_t rapt_batches_position(const rapt_batches *batches) { return batches ? batches->position : 0; }
 
