@@ -96,7 +96,7 @@ typedef struct rapt_multihead_attention_config {
     bool no_bias;
     double scale;            /* of the scores; 0: 1 / sqrt(head_dim) */
     double dropout;          /* of the attention weights */
-    double init_deviation;   /* weights: normal, biases: zeros. 0: Xavier uniform and zeros, as in PyTorch */
+    double init_deviation;   /* weights: normal, biases: zeros. 0: Xavier (Glorot, Bengio 2010) and zeros */
     double output_deviation; /* of the output projection's weight; 0: init_deviation */
     const rapt_attention_layout *layout; /* NULL: rapt_attention_layout_torch */
 } rapt_multihead_attention_config;
@@ -323,7 +323,7 @@ typedef struct rapt_batches_config {
 RAPT_API rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config);
 RAPT_API void rapt_batches_free(rapt_batches *batches); /* or with the context; NULL is fine */
 
-/* x [B,T] and y [B,T] (i32), the tokens after x's. They belong to batches and live until its next call. False at the
+/* x [B,T] and y [B,T] of ids' type, the tokens after x's. They belong to batches and live until its next call. False at the
  * end of sequential windows (the last batch may have fewer rows), and when the context has an error. */
 RAPT_API bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y);
 /* Batches given so far. Setting it is all that resuming needs: what follows depends on seed, stream and position. */
