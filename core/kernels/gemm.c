@@ -17,6 +17,7 @@
 
 typedef REAL(rapt__gemm) gemm;
 typedef REAL(rapt__table) table;
+typedef REAL(rapt__tile) tile;
 
 enum {
     DEPTH = 384,               /* at most, of a block of k */
@@ -26,6 +27,8 @@ enum {
     SHARED_BLOCKS = 8,         /* at most, blocks of k packed at once by all threads */
     PACK_ELEMENTS = 1 << 15,   /* about, of B packed in one chunk */
     CHUNKS = 16,               /* about, that a product is cut in: enough for the threads to end together */
+    IN_PLACE_COLUMNS = 128,    /* at most, for which packing A wouldn't pay */
+    IN_PLACE_ROWS = 64,        /* at most, for which packing B wouldn't pay */
     MAX_TILE = 14 * 32,
     LINE_BYTES = 64,
 };
@@ -96,66 +99,123 @@ static double work_of(const gemm *g) { return (double)g->m * (double)g->n * (dou
 
 static int64_t block_depth(const product *p, int64_t block) { return smaller(p->depth, p->of.k - block * p->depth); }
 
-/* ---- packing ---- */
+/* ---- panels ---- */
 
-/* Columns j … j+columns-1 of one block of B, as panels that follow each other. */
-static void pack_b(const product *p, int64_t block, int64_t j, int64_t columns, real *to) {
-    const gemm *g = &p->of;
-    const int width = p->kernels->tile_columns;
+/* The rows of A or the columns of B: element p of vector i is at i*stride + p*step. */
+typedef struct operand {
+    const real *data;
+    int64_t stride, step;
+    int width; /* of a panel */
+} operand;
+
+static operand rows_of_a(const product *p) {
+    return (operand){p->of.a, p->of.a_row, p->of.a_column, p->kernels->tile_rows};
+}
+
+static operand columns_of_b(const product *p) {
+    return (operand){p->of.b, p->of.b_column, p->of.b_row, p->kernels->tile_columns};
+}
+
+/* Panels of one block, one after the other; where they aren't packed, the last may be nevertheless. */
+typedef struct panels {
+    const real *data;
+    int64_t next; /* from one to the next */
+    int64_t stride, step;
+    const real *packed_last; /* NULL: it's like the others */
+} panels;
+
+static const real *at_block(const product *p, const operand *o, int64_t block, int64_t first) {
+    return o->data + first * o->stride + block * p->depth * o->step;
+}
+
+static void pack_panels(const product *p, const operand *o, int64_t block, int64_t first, int64_t count, real *to) {
     const int64_t depth = block_depth(p, block);
-    const real *from = g->b + block * p->depth * g->b_row + j * g->b_column;
-    for (; columns > 0; columns -= width, from += width * g->b_column, to += width * depth) {
-        p->kernels->pack(depth, (int)smaller(columns, width), width, from, g->b_column, g->b_row, to);
+    for (; count > 0; first += o->width, count -= o->width, to += o->width * depth) {
+        p->kernels->pack(depth, (int)smaller(count, o->width), o->width, at_block(p, o, block, first), o->stride,
+                         o->step, to);
     }
 }
 
-/* Rows i … i+rows-1 of one block of A, likewise. */
-static void pack_a(const product *p, int64_t block, int64_t i, int64_t rows, real *to) {
-    const gemm *g = &p->of;
-    const int width = p->kernels->tile_rows;
-    const int64_t depth = block_depth(p, block);
-    const real *from = g->a + i * g->a_row + block * p->depth * g->a_column;
-    for (; rows > 0; rows -= width, from += width * g->a_row, to += width * depth) {
-        p->kernels->pack(depth, (int)smaller(rows, width), width, from, g->a_row, g->a_column, to);
-    }
+static panels packed_panels(const product *p, const operand *o, int64_t block, const real *data) {
+    return (panels){.data = data, .next = o->width * block_depth(p, block), .stride = 1, .step = o->width};
+}
+
+/* As they lie, but for a last panel that isn't whole: it is packed into `to`. */
+static panels panels_in_place(const product *p, const operand *o, int64_t block, int64_t first, int64_t count,
+                              real *to) {
+    const int64_t rest = count % o->width;
+    if (rest) pack_panels(p, o, block, first + count - rest, rest, to);
+    return (panels){.data = at_block(p, o, block, first),
+                    .next = o->width * o->stride,
+                    .stride = o->stride,
+                    .step = o->step,
+                    .packed_last = rest ? to : NULL};
+}
+
+static bool row_in_place(const operand *a, int64_t columns) { return a->step == 1 && columns <= IN_PLACE_COLUMNS; }
+static bool column_in_place(const operand *b, int64_t rows) { return b->stride == 1 && rows <= IN_PLACE_ROWS; }
+
+static panels prepare(const product *p, const operand *o, bool in_place, int64_t block, int64_t first, int64_t count,
+                      real *to) {
+    if (in_place) return panels_in_place(p, o, block, first, count, to);
+    pack_panels(p, o, block, first, count, to);
+    return packed_panels(p, o, block, to);
 }
 
 /* ---- tiles ---- */
 
 /* The same as the kernels' gemm_tile into a C, or with a bias, that lies in another way. */
-static void scatter_tile(const product *p, int64_t depth, const real *a, const real *b, real *c, int rows, int columns,
-                         bool add, const real *bias) {
+static void scatter_tile(const product *p, const tile *t) {
     _Alignas(64) real sums[MAX_TILE];
-    const int width = p->kernels->tile_columns;
-    p->kernels->gemm_tile(depth, a, b, sums, width, rows, columns, false, NULL);
-    for (int i = 0; i < rows; i++) {
-        for (int j = 0; j < columns; j++) {
-            real *to = c + i * p->of.c_row + j * p->of.c_column;
-            real sum = add ? *to + sums[i * width + j] : sums[i * width + j];
-            *to = bias ? sum + bias[i * p->bias_row + j * p->bias_column] : sum;
+    tile gathered = *t;
+    gathered.c = sums;
+    gathered.c_row = p->kernels->tile_columns;
+    gathered.add = false;
+    gathered.bias = NULL;
+    p->kernels->gemm_tile(&gathered);
+    for (int i = 0; i < t->rows; i++) {
+        for (int j = 0; j < t->columns; j++) {
+            real *to = t->c + i * p->of.c_row + j * p->of.c_column;
+            const real sum = t->add ? *to + sums[i * gathered.c_row + j] : sums[i * gathered.c_row + j];
+            *to = t->bias ? sum + t->bias[i * p->bias_row + j * p->bias_column] : sum;
         }
     }
 }
 
-/* C[i … i+rows, j … j+columns] from one packed block. */
-static void multiply_packed(const product *p, int64_t block, int64_t i, int64_t rows, const real *a, int64_t j,
-                            int64_t columns, const real *b) {
+static void place_a(tile *t, const panels *a, int64_t panel, int width) {
+    const bool apart = a->packed_last && t->rows < width;
+    t->a = apart ? a->packed_last : a->data + panel * a->next;
+    t->a_row = apart ? 1 : a->stride;
+    t->a_step = apart ? width : a->step;
+}
+
+static void place_b(tile *t, const panels *b, int64_t panel, int width) {
+    const bool apart = b->packed_last && t->columns < width;
+    t->b = apart ? b->packed_last : b->data + panel * b->next;
+    t->b_step = apart ? width : b->step;
+}
+
+/* C[i … i+rows, j … j+columns] from one block. */
+static void multiply_panels(const product *p, int64_t block, int64_t i, int64_t rows, const panels *a, int64_t j,
+                            int64_t columns, const panels *b) {
     const gemm *g = &p->of;
-    const int tile_rows = p->kernels->tile_rows, tile_columns = p->kernels->tile_columns;
-    const int64_t depth = block_depth(p, block);
-    const bool add = g->add || block > 0;
+    const int height = p->kernels->tile_rows, width = p->kernels->tile_columns;
     const real *bias = block == p->blocks - 1 ? g->bias : NULL;
     const bool direct = g->c_column == 1 && (!bias || p->bias_column == 1);
-    for (int64_t jt = 0; jt < columns; jt += tile_columns) {
-        const int width = (int)smaller(tile_columns, columns - jt);
-        for (int64_t it = 0; it < rows; it += tile_rows) {
-            const int height = (int)smaller(tile_rows, rows - it);
-            real *c = g->c + (i + it) * g->c_row + (j + jt) * g->c_column;
-            const real *shift = bias ? bias + (i + it) * p->bias_row + (j + jt) * p->bias_column : NULL;
+    tile t = {.k = block_depth(p, block), .c_row = g->c_row, .add = g->add || block > 0};
+    for (int64_t jt = 0; jt * width < columns; jt++) {
+        t.columns = (int)smaller(width, columns - jt * width);
+        place_b(&t, b, jt, width);
+        for (int64_t it = 0; it * height < rows; it++) {
+            const int64_t row = i + it * height, column = j + jt * width;
+            t.rows = (int)smaller(height, rows - it * height);
+            place_a(&t, a, it, height);
+            t.c = g->c + row * g->c_row + column * g->c_column;
+            t.bias = bias ? bias + row * p->bias_row + column * p->bias_column : NULL;
             if (direct) {
-                p->kernels->gemm_tile(depth, a + it * depth, b + jt * depth, c, g->c_row, height, width, add, shift);
+                p->kernels->gemm_tile(&t);
             } else {
-                scatter_tile(p, depth, a + it * depth, b + jt * depth, c, height, width, add, shift);
+                scatter_tile(p, &t);
             }
         }
     }
@@ -183,16 +243,18 @@ static int64_t serial_elements(const table *kernels, int64_t m, int64_t n, int64
 
 static void multiply_serially(const product *p, real *workspace) {
     const gemm *g = &p->of;
+    const operand rows = rows_of_a(p), columns = columns_of_b(p);
+    const bool a_in_place = row_in_place(&rows, g->n), b_in_place = column_in_place(&columns, g->m);
     const int64_t column_step = column_block(p->kernels, g->n), row_step = row_block(p->kernels, g->m);
-    real *b = workspace, *a = workspace + packed_elements(column_step, p->depth);
+    real *b_space = workspace, *a_space = workspace + packed_elements(column_step, p->depth);
     for (int64_t j = 0; j < g->n; j += column_step) {
-        const int64_t columns = smaller(column_step, g->n - j);
+        const int64_t width = smaller(column_step, g->n - j);
         for (int64_t block = 0; block < p->blocks; block++) {
-            pack_b(p, block, j, columns, b);
+            const panels b = prepare(p, &columns, b_in_place, block, j, width, b_space);
             for (int64_t i = 0; i < g->m; i += row_step) {
-                const int64_t rows = smaller(row_step, g->m - i);
-                pack_a(p, block, i, rows, a);
-                multiply_packed(p, block, i, rows, a, j, columns, b);
+                const int64_t height = smaller(row_step, g->m - i);
+                const panels a = prepare(p, &rows, a_in_place, block, i, height, a_space);
+                multiply_panels(p, block, i, height, &a, j, width, &b);
             }
         }
     }
@@ -269,22 +331,25 @@ static void pack_shared(void *arg, int64_t chunk, int thread) {
     (void)thread;
     const shared_job *job = arg;
     const int64_t block = chunk / job->panel_chunks, at = chunk % job->panel_chunks * job->panel_columns;
+    const operand columns = columns_of_b(job->p);
     real *to = job->b + block * job->block_elements + at * block_depth(job->p, job->first_block + block);
-    pack_b(job->p, job->first_block + block, job->j + at, smaller(job->panel_columns, job->columns - at), to);
+    pack_panels(job->p, &columns, job->first_block + block, job->j + at, smaller(job->panel_columns, job->columns - at),
+                to);
 }
 
 static void multiply_shared(void *arg, int64_t chunk, int thread) {
     const shared_job *job = arg;
     const product *p = job->p;
     const int64_t i = chunk % job->row_chunks * job->chunk_rows, at = chunk / job->row_chunks * job->chunk_columns;
-    const int64_t rows = smaller(job->chunk_rows, p->of.m - i);
-    const int64_t columns = smaller(job->chunk_columns, job->columns - at);
-    real *a = job->a + thread * job->a_piece;
-    for (int64_t block = 0; block < job->blocks; block++) {
-        const int64_t depth = block_depth(p, job->first_block + block);
-        pack_a(p, job->first_block + block, i, rows, a);
-        multiply_packed(p, job->first_block + block, i, rows, a, job->j + at, columns,
-                        job->b + block * job->block_elements + at * depth);
+    const int64_t height = smaller(job->chunk_rows, p->of.m - i);
+    const int64_t width = smaller(job->chunk_columns, job->columns - at);
+    const operand rows = rows_of_a(p), columns = columns_of_b(p);
+    real *a_space = job->a + thread * job->a_piece;
+    for (int64_t block = job->first_block; block < job->first_block + job->blocks; block++) {
+        const real *packed = job->b + (block - job->first_block) * job->block_elements + at * block_depth(p, block);
+        const panels b = packed_panels(p, &columns, block, packed);
+        const panels a = prepare(p, &rows, row_in_place(&rows, width), block, i, height, a_space);
+        multiply_panels(p, block, i, height, &a, job->j + at, width, &b);
     }
 }
 

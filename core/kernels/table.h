@@ -2,13 +2,26 @@
  * x and y may be the same row, but must not otherwise overlap. `add`: y += result, else y = result. Every lane and
  * every tail element gets the same bits whatever its place in the row. */
 
+/* One tile of a product: C[i,j] (+)= sum_p A[i,p] B[p,j], then + bias[j] where bias isn't NULL, for i < rows <=
+ * tile_rows, j < columns <= tile_columns. The sum is a chain of multiply-adds over p in order, in every lane alike.
+ * More may be read than is used: all tile_columns of B, and, if a_row is 1, all tile_rows of A. Whatever is there. With
+ * another a_row, rows must be tile_rows. */
+typedef struct KNAME(rapt__tile) {
+    int64_t k;
+    const KREAL *a;
+    int64_t a_row, a_step; /* A[i,p] is at i*a_row + p*a_step */
+    const KREAL *b;
+    int64_t b_step; /* B[p,j] is at p*b_step + j */
+    KREAL *c;
+    int64_t c_row;
+    int rows, columns;
+    bool add;
+    const KREAL *bias;
+} KNAME(rapt__tile);
+
 typedef struct KNAME(rapt__table) {
-    /* Matrix product: one tile of C[rows, columns] of a product of packed panels (see gemm.c). */
-    int tile_rows, tile_columns;
-    /* C[i,j] (+)= sum_p a[p*tile_rows + i] * b[p*tile_columns + j] for i < rows <= tile_rows, j < columns <=
-     * tile_columns; then + bias[j] where bias isn't NULL. */
-    void (*gemm_tile)(int64_t k, const KREAL *a, const KREAL *b, KREAL *c, int64_t c_row, int rows, int columns,
-                      bool add, const KREAL *bias);
+    int tile_rows, tile_columns; /* what the registers hold */
+    void (*gemm_tile)(const KNAME(rapt__tile) * tile);
     /* Packs count (<= width) vectors of length k: to[p*width + i] = from[i*stride + p*step], zeros for i >= count. */
     void (*pack)(int64_t k, int count, int width, const KREAL *from, int64_t stride, int64_t step, KREAL *to);
 

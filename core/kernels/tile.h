@@ -16,23 +16,7 @@ enum { TILE_ROWS = 4 };
 #endif
 enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * LANES };
 
-typedef struct tile {
-    vec at[TILE_ROWS][TILE_VECTORS];
-} tile;
-
-/* at[i] = sum_p a[p*TILE_ROWS + i] b[p*TILE_COLUMNS …] */
-INLINE void tile_product(tile *sum, int64_t k, const real *a, const real *b) {
-    tile c = {0};
-    for (int64_t p = 0; p < k; p++, a += TILE_ROWS, b += TILE_COLUMNS) {
-        vec b0 = load(b, LANES), b1 = load(b + LANES, LANES);
-#pragma GCC unroll 16
-        for (int i = 0; i < TILE_ROWS; i++) {
-            c.at[i][0] += a[i] * b0;
-            c.at[i][1] += a[i] * b1;
-        }
-    }
-    *sum = c;
-}
+typedef REAL(rapt__tile) tile;
 
 /* One vector of a row of C. */
 INLINE void put_sum(real *c, int lanes, vec sum, bool add, const real *bias) {
@@ -41,84 +25,181 @@ INLINE void put_sum(real *c, int lanes, vec sum, bool add, const real *bias) {
     store(c, lanes, sum);
 }
 
-static void put_whole_tile(const tile *sum, real *c, int64_t c_row, bool add, const real *bias) {
-    for (int i = 0; i < TILE_ROWS; i++, c += c_row) {
-        put_sum(c, LANES, sum->at[i][0], add, bias);
-        put_sum(c + LANES, LANES, sum->at[i][1], add, bias ? bias + LANES : NULL);
-    }
-}
-
-static void put_edge_tile(const tile *sum, real *c, int64_t c_row, int rows, int columns, bool add, const real *bias) {
-    for (int i = 0; i < rows; i++, c += c_row) {
-        for (int j = 0; j * LANES < columns; j++) {
-            put_sum(c + j * LANES, lanes_of(columns - j * LANES), sum->at[i][j], add, bias ? bias + j * LANES : NULL);
+static void put_edge(const tile *t, int vectors, const vec *sums) {
+    for (int i = 0; i < t->rows; i++) {
+        for (int v = 0; v * LANES < t->columns; v++) {
+            put_sum(t->c + i * t->c_row + v * LANES, lanes_of(t->columns - v * LANES), sums[i * vectors + v], t->add,
+                    t->bias ? t->bias + v * LANES : NULL);
         }
     }
 }
 
-static void gemm_tile(int64_t k, const real *a, const real *b, real *c, int64_t c_row, int rows, int columns, bool add,
-                      const real *bias) {
-    tile sum;
-    tile_product(&sum, k, a, b);
-    if (rows == TILE_ROWS && columns == TILE_COLUMNS) {
-        put_whole_tile(&sum, c, c_row, add, bias);
-    } else {
-        put_edge_tile(&sum, c, c_row, rows, columns, add, bias);
+INLINE void put_tile(const tile *t, const int rows, const int vectors, vec sum[][TILE_VECTORS]) {
+    if (t->rows == rows && t->columns == vectors * LANES) {
+        for (int i = 0; i < rows; i++) {
+            for (int v = 0; v < vectors; v++) {
+                put_sum(t->c + i * t->c_row + v * LANES, LANES, sum[i][v], t->add,
+                        t->bias ? t->bias + v * LANES : NULL);
+            }
+        }
+        return;
     }
+    vec sums[TILE_ROWS * TILE_VECTORS];
+    for (int i = 0; i < rows; i++) {
+        for (int v = 0; v < vectors; v++) sums[i * vectors + v] = sum[i][v];
+    }
+    put_edge(t, vectors, sums);
+}
+
+/* rows and vectors are constants: the sums stay in registers. */
+INLINE void tile_product(const tile *t, const int rows, const int vectors, const bool packed) {
+    if (rows > TILE_ROWS) return;
+    enum { GROUP = 4 }; /* of rows, reached from one pointer by the processor's own scaling of an index */
+    const int64_t a_row = packed ? 1 : t->a_row;
+    const real *a[(TILE_ROWS + GROUP - 1) / GROUP], *b = t->b;
+    for (int i = 0; i < rows; i += GROUP) a[i / GROUP] = t->a + i * a_row;
+    vec sum[TILE_ROWS][TILE_VECTORS];
+    for (int i = 0; i < rows; i++) {
+        for (int v = 0; v < vectors; v++) sum[i][v] = splat(0);
+    }
+    for (int64_t p = 0; p < t->k; p++) {
+        vec b_row[TILE_VECTORS];
+        for (int v = 0; v < vectors; v++) b_row[v] = load(b + v * LANES, LANES);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            for (int v = 0; v < vectors; v++) sum[i][v] += a[i / GROUP][i % GROUP * a_row] * b_row[v];
+        }
+        for (int i = 0; i < rows; i += GROUP) a[i / GROUP] += t->a_step;
+        b += t->b_step;
+    }
+    put_tile(t, rows, vectors, sum);
+}
+
+INLINE void packed_tile_product(const tile *t, const int vectors) {
+    switch ((t->rows + 1) / 2) {
+    case 1:
+        return t->rows == 1 ? tile_product(t, 1, vectors, true) : tile_product(t, 2, vectors, true);
+    case 2:
+        return tile_product(t, 4, vectors, true);
+    case 3:
+        return tile_product(t, 6, vectors, true);
+    case 4:
+        return tile_product(t, 8, vectors, true);
+    case 5:
+        return tile_product(t, 10, vectors, true);
+    case 6:
+        return tile_product(t, 12, vectors, true);
+    default:
+        return tile_product(t, TILE_ROWS, vectors, true);
+    }
+}
+
+static void gemm_tile(const tile *t) {
+    const bool half = t->columns <= LANES;
+    if (t->a_row == 1) return half ? packed_tile_product(t, 1) : packed_tile_product(t, 2);
+    return half ? tile_product(t, TILE_ROWS, 1, false) : tile_product(t, TILE_ROWS, 2, false);
 }
 
 /* ---- packing ---- */
 
-enum { QUAD = 4 };
+enum { QUAD = 4, OCT = 8 };
 typedef real quad __attribute__((vector_size(QUAD * sizeof(real))));
+typedef real oct __attribute__((vector_size(OCT * sizeof(real))));
 typedef real loose_quad __attribute__((vector_size(QUAD * sizeof(real)), aligned(sizeof(real)), may_alias));
+typedef real loose_oct __attribute__((vector_size(OCT * sizeof(real)), aligned(sizeof(real)), may_alias));
 
-/* to[p*width + i] = from[i*stride + p] for i, p < 4 */
+/* Four elements from each of two places. */
+INLINE oct load_quads(const real *low, const real *high) {
+    return __builtin_shufflevector(*(const loose_quad *)low, *(const loose_quad *)high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+/* to[p*width + i] = from[i*stride + p] for i < 4, p < 4 */
 INLINE void transpose_quad(const real *from, int64_t stride, real *to, int width) {
-    quad a = *(const loose_quad *)from, b = *(const loose_quad *)(from + stride);
-    quad c = *(const loose_quad *)(from + 2 * stride), d = *(const loose_quad *)(from + 3 * stride);
-    quad ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-    quad bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+    const quad a = *(const loose_quad *)from, b = *(const loose_quad *)(from + stride);
+    const quad c = *(const loose_quad *)(from + 2 * stride), d = *(const loose_quad *)(from + 3 * stride);
+    const quad ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+    const quad bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
     *(loose_quad *)to = __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5);
     *(loose_quad *)(to + width) = __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7);
     *(loose_quad *)(to + 2 * width) = __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5);
     *(loose_quad *)(to + 3 * width) = __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7);
 }
 
-static void pack_element_by_element(int64_t k, int first, int count, int width, const real *from, int64_t stride,
-                                    int64_t step, real *to) {
-    for (int i = first; i < count; i++) {
-        for (int64_t p = 0; p < k; p++) to[p * width + i] = from[i * stride + p * step];
+/* to[p*width + i] = from[i*stride + p] for i < 8, p < 4: two 4 x 4 blocks, one in each half of the registers. */
+INLINE void transpose_oct(const real *from, int64_t stride, real *to, int width) {
+    const real *high = from + QUAD * stride;
+    const oct a = load_quads(from, high), b = load_quads(from + stride, high + stride);
+    const oct c = load_quads(from + 2 * stride, high + 2 * stride),
+              d = load_quads(from + 3 * stride, high + 3 * stride);
+    const oct ac_low = __builtin_shufflevector(a, c, 0, 8, 1, 9, 4, 12, 5, 13);
+    const oct ac_high = __builtin_shufflevector(a, c, 2, 10, 3, 11, 6, 14, 7, 15);
+    const oct bd_low = __builtin_shufflevector(b, d, 0, 8, 1, 9, 4, 12, 5, 13);
+    const oct bd_high = __builtin_shufflevector(b, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    *(loose_oct *)to = __builtin_shufflevector(ac_low, bd_low, 0, 8, 1, 9, 4, 12, 5, 13);
+    *(loose_oct *)(to + width) = __builtin_shufflevector(ac_low, bd_low, 2, 10, 3, 11, 6, 14, 7, 15);
+    *(loose_oct *)(to + 2 * width) = __builtin_shufflevector(ac_high, bd_high, 0, 8, 1, 9, 4, 12, 5, 13);
+    *(loose_oct *)(to + 3 * width) = __builtin_shufflevector(ac_high, bd_high, 2, 10, 3, 11, 6, 14, 7, 15);
+}
+
+static void pack_element_by_element(int64_t k, int count, int width, const real *from, int64_t stride, int64_t step,
+                                    real *to) {
+    for (int64_t p = 0; p < k; p++) {
+        for (int i = 0; i < count; i++) to[p * width + i] = from[i * stride + p * step];
     }
 }
 
-/* The vectors lie along k: blocks of 4 x 4 are transposed in registers. */
-static void pack_across(int64_t k, int count, int width, const real *from, int64_t stride, real *to) {
-    int64_t whole = k - k % QUAD;
-    int i = 0;
-    for (; i + QUAD <= count; i += QUAD) {
-        const real *rows = from + i * stride;
-        for (int64_t p = 0; p < whole; p += QUAD) transpose_quad(rows + p, stride, to + p * width + i, width);
-        pack_element_by_element(k - whole, 0, QUAD, width, rows + whole, stride, 1, to + whole * width + i);
-    }
-    pack_element_by_element(k, i, count, width, from, stride, 1, to);
+/* A group is as many vectors as are packed at once: 8, or 4 where they are few or registers short. */
+INLINE void transpose_group(const int group, const real *from, int64_t stride, real *to, int width) {
+    if (group == OCT) return transpose_oct(from, stride, to, width);
+    transpose_quad(from, stride, to, width);
 }
 
-/* Each step's elements lie side by side. */
-static void pack_along(int64_t k, int count, int width, const real *from, int64_t step, real *to) {
+INLINE void copy_group(const int group, const real *from, real *to) {
+    if (group == OCT) {
+        *(loose_oct *)to = *(const loose_oct *)from;
+    } else {
+        *(loose_quad *)to = *(const loose_quad *)from;
+    }
+}
+
+/* The vectors lie along k. The last group of them may overlap the one before. */
+INLINE void pack_across(int64_t k, const int group, const int count, const int width, const real *from, int64_t stride,
+                        real *to) {
+    const int last = count - group;
+    int64_t p = 0;
+    for (; p + QUAD <= k; p += QUAD) {
+        for (int i = 0; i < last; i += group) {
+            transpose_group(group, from + i * stride + p, stride, to + p * width + i, width);
+        }
+        transpose_group(group, from + last * stride + p, stride, to + p * width + last, width);
+    }
+    pack_element_by_element(k - p, count, width, from + p, stride, 1, to + p * width);
+}
+
+/* Each step's elements lie side by side. The last group of them may overlap the one before. */
+INLINE void pack_along(int64_t k, const int group, const int count, const int width, const real *from, int64_t step,
+                       real *to) {
+    const int last = count - group;
     for (int64_t p = 0; p < k; p++, from += step, to += width) {
-        for (int i = 0; i < count; i += LANES) store(to + i, lanes_of(count - i), load(from + i, lanes_of(count - i)));
+        for (int i = 0; i < last; i += group) copy_group(group, from + i, to + i);
+        copy_group(group, from + last, to + last);
     }
+}
+
+INLINE void pack_vectors(int64_t k, const int count, const int width, const real *from, int64_t stride, int64_t step,
+                         real *to) {
+    const int group = count >= OCT && VECTOR_BYTES > 16 ? OCT : QUAD;
+    if (stride == 1 && count >= QUAD) return pack_along(k, group, count, width, from, step, to);
+    if (step == 1 && count >= QUAD) return pack_across(k, group, count, width, from, stride, to);
+    pack_element_by_element(k, count, width, from, stride, step, to);
 }
 
 static void pack(int64_t k, int count, int width, const real *from, int64_t stride, int64_t step, real *to) {
-    if (stride == 1) {
-        pack_along(k, count, width, from, step, to);
-    } else if (step == 1) {
-        pack_across(k, count, width, from, stride, to);
-    } else {
-        pack_element_by_element(k, 0, count, width, from, stride, step, to);
+    if (count == TILE_COLUMNS && width == TILE_COLUMNS) {
+        return pack_vectors(k, TILE_COLUMNS, TILE_COLUMNS, from, stride, step, to);
     }
+    if (count == TILE_ROWS && width == TILE_ROWS) return pack_vectors(k, TILE_ROWS, TILE_ROWS, from, stride, step, to);
+    pack_vectors(k, count, width, from, stride, step, to);
     for (int64_t p = 0; p < k && count < width; p++) {
         for (int i = count; i < width; i++) to[p * width + i] = 0;
     }
