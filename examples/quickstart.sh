@@ -31,7 +31,7 @@ as_root() {
     if [ "$(id -u)" -eq 0 ]; then "$@"; elif has sudo; then sudo "$@"; else return 1; fi
 }
 
-# $1 … : the packages for compiler, meson and ninja by this system's names.
+# names COMPILER MESON NINJA: those of the three that are needed, by this system's names.
 names() {
     for what in $needed; do
         case $what in
@@ -45,8 +45,9 @@ names() {
 install() {
     if has apt-get; then
         packages=$(names 'gcc libc6-dev' meson ninja-build)
-        as_root apt-get -q update </dev/null &&
-            as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install $packages </dev/null
+        as_root apt-get -qq update </dev/null &&
+            as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y --no-install-recommends install $packages \
+                </dev/null >/dev/null
     elif has dnf; then
         as_root dnf -q -y install $(names gcc meson ninja-build)
     elif has apk; then
@@ -64,7 +65,7 @@ install() {
 
 needed=$(missing)
 if [ -n "$needed" ]; then
-    echo "installing: "$needed
+    echo "installing:" $needed
     install
     needed=$(missing)
     [ -z "$needed" ] || fail "please install these, then run me again: $(names 'a C compiler (gcc or clang),' meson, ninja | tr '\n' ' ')"
