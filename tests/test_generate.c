@@ -1,6 +1,8 @@
 #include "tests/unit.h"
 #include "tests/values.h"
 
+#include "tests/files.h"
+
 #include <rapt/nn.h>
 
 /* ---- sampling ---------------------------------------------------------------------------------------------------- */
@@ -119,21 +121,21 @@ END_TEST
 
 /* ---- generating -------------------------------------------------------------------------------------------------- */
 
-static rapt_gpt *make(rapt_ctx *ctx) {
+static rapt_gpt *make(rapt_ctx *ctx, int64_t vocab) {
     return rapt_gpt_new(
-        ctx, &(rapt_gpt_config){.vocab = 11, .context = 6, .layers = 2, .heads = 2, .dim = 8, .dropout = 0.5});
+        ctx, &(rapt_gpt_config){.vocab = vocab, .context = 6, .layers = 2, .heads = 2, .dim = 8, .dropout = 0.5});
 }
 
 static rapt_tensor *prompt(rapt_ctx *ctx) { return rapt_from(ctx, RAPT_I32, SHAPE(2), (int32_t[]){3, 1}); }
 
 START_TEST(greedy_generation_takes_the_likeliest_token_each_time) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
-    rapt_gpt *gpt = make(ctx);
-    rapt_tensor *text = rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 9});
-    ck_shape(text, SHAPE(9));
-    ck_assert_int_eq(rapt_type_of(text), RAPT_I32);
+    rapt_gpt *gpt = make(ctx, 11);
+    rapt_tensor *made = rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 9});
+    ck_shape(made, SHAPE(9));
+    ck_assert_int_eq(rapt_type_of(made), RAPT_I32);
     rapt_mark mark = rapt_evaluation(ctx);
-    rapt_tensor *whole = rapt_concat(2, (rapt_tensor *[]){prompt(ctx), text}, 0);
+    rapt_tensor *whole = rapt_concat(2, (rapt_tensor *[]){prompt(ctx), made}, 0);
     for (int64_t n = 2; n < 11; n++) {
         int64_t first = n > 6 ? n - 6 : 0;
         rapt_tensor *window = rapt_reshape(rapt_slice(whole, 0, first, n), SHAPE(1, n - first));
@@ -162,21 +164,21 @@ START_TEST(each_token_is_told_and_the_listener_may_end_it) {
     heard all = {.most = 100}, some = {.most = 3};
     rapt_generation generation = {
         .tokens = 8, .sampling = {.temperature = 1, .seed = 2}, .on_token = hear, .user = &all};
-    rapt_gpt *gpt = make(ctx);
-    rapt_tensor *text = rapt_gpt_generate(gpt, prompt(ctx), &generation);
+    rapt_gpt *gpt = make(ctx, 11);
+    rapt_tensor *made = rapt_gpt_generate(gpt, prompt(ctx), &generation);
     ck_assert_int_eq(all.count, 8);
-    for (int i = 0; i < 8; i++) ck_assert_double_eq(rapt_at(text, i), (double)all.ids[i]);
+    for (int i = 0; i < 8; i++) ck_assert_double_eq(rapt_at(made, i), (double)all.ids[i]);
     generation.user = &some;
     rapt_tensor *begun = rapt_gpt_generate(gpt, prompt(ctx), &generation);
     ck_shape(begun, SHAPE(3));
-    for (int i = 0; i < 3; i++) ck_assert_double_eq(rapt_at(begun, i), rapt_at(text, i));
+    for (int i = 0; i < 3; i++) ck_assert_double_eq(rapt_at(begun, i), rapt_at(made, i));
     rapt_ctx_free(ctx);
 }
 END_TEST
 
 START_TEST(generation_disturbs_no_training) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
-    rapt_gpt *gpt = make(ctx);
+    rapt_gpt *gpt = make(ctx, 11);
     rapt_random_state before = rapt_random_get(ctx);
     int64_t tape = rapt_ctx_memory(ctx).tape_length;
     rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 5, .sampling = {.temperature = 1}});
@@ -190,7 +192,7 @@ END_TEST
 
 START_TEST(a_bad_prompt_is_named) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
-    rapt_gpt *gpt = make(ctx);
+    rapt_gpt *gpt = make(ctx, 11);
     rapt_generation generation = {.tokens = 2};
     ck_assert(rapt_is_nil(rapt_gpt_generate(gpt, rapt_zeros(ctx, RAPT_I32, SHAPE(0)), &generation)));
     ck_error(ctx, RAPT_ERROR_ARGUMENT, "generate: the prompt's length must be above 0, not 0");
@@ -208,8 +210,30 @@ START_TEST(a_bad_prompt_is_named) {
 }
 END_TEST
 
+/* From a text to a text. */
+static void read_and_continue(rapt_ctx *ctx, void *unused) {
+    (void)unused;
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tokenizer *tokenizer = rapt_tokenizer_chars(ctx, "to be or not", 12);
+    rapt_tensor *ids = rapt_tokenizer_encode(tokenizer, "to be or not", 12), *x, *y;
+    rapt_batches *batches = rapt_batches_new(ctx, ids, &(rapt_batches_config){.batch = 2, .context = 4});
+    rapt_gpt *gpt = make(ctx, rapt_tokenizer_vocab(tokenizer));
+    while (rapt_batches_position(batches) < 2 && rapt_batches_next(batches, &x, &y)) rapt_gpt_loss(gpt, x, y);
+    rapt_generation generation = {.tokens = 3, .sampling = {.temperature = 1, .top_k = 4}};
+    int64_t bytes;
+    char *made = rapt_tokenizer_decode(tokenizer, rapt_gpt_generate(gpt, ids, &generation), &bytes);
+    rapt_object_free(made);
+    rapt_gpt_free(gpt);
+    rapt_batches_free(batches);
+    rapt_tokenizer_free(tokenizer);
+    rapt_scope_end(mark);
+}
+
+START_TEST(each_allocation_may_fail) { fail_each_allocation(read_and_continue, NULL); }
+END_TEST
+
 UNIT_MAIN("generate", tokens_come_as_often_as_their_probabilities_say, a_draw_depends_on_seed_and_index_alone,
           of_equal_logits_greedy_takes_the_first, tiny_temperatures_and_huge_logits_stay_finite,
           logits_without_a_largest_number_are_an_error, settings_out_of_range_are_named,
           greedy_generation_takes_the_likeliest_token_each_time, each_token_is_told_and_the_listener_may_end_it,
-          generation_disturbs_no_training, a_bad_prompt_is_named)
+          generation_disturbs_no_training, a_bad_prompt_is_named, each_allocation_may_fail)

@@ -1,6 +1,8 @@
 #include "tests/unit.h"
 #include "tests/values.h"
 
+#include "tests/files.h"
+
 #include <rapt/nn.h>
 
 /* ---- helpers ----------------------------------------------------------------------------------------------------- */
@@ -703,6 +705,40 @@ START_TEST(ten_thousand_forward_passes_hold_no_memory) {
 }
 END_TEST
 
+/* A decoder whose weights are asked for, and back. */
+static void run_decoder(rapt_ctx *ctx, void *unused) {
+    (void)unused;
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_params *params = rapt_params_new(ctx, RAPT_F32);
+    rapt_transformer_config config = {.layers = 2, .layer = {.dim = 4, .heads = 2, .cross = true, .causal = true}};
+    rapt_transformer *stack = rapt_transformer_new(params, &config);
+    rapt_tensor *self[2], *cross[2], *x = rapt_randn(ctx, RAPT_F32, SHAPE(1, 3, 4), 1);
+    rapt_transformer_inputs inputs = {
+        .self = {.key_keep = rapt_full(ctx, RAPT_BOOL, SHAPE(1, 3), 1), .weights = self},
+        .cross = {.memory = x, .keep = rapt_full(ctx, RAPT_BOOL, SHAPE(3, 3), 1), .weights = cross}};
+    rapt_backward(total(rapt_transformer_forward(stack, x, &inputs)));
+    rapt_params_free(params);
+    rapt_scope_end(mark);
+}
+
+START_TEST(each_allocation_may_fail) { fail_each_allocation(run_decoder, NULL); }
+END_TEST
+
+START_TEST(sizes_whose_products_overflow_are_refused) {
+    const int64_t huge = INT64_C(1) << 62;
+    for (int i = 0; i < 4; i++) {
+        rapt_ctx *ctx = context(1);
+        rapt_params *params = rapt_params_new(ctx, RAPT_F32);
+        rapt_transformer_layer_config config = {.dim = i == 0 ? huge : 4, .heads = i == 1 ? INT32_MAX : 2};
+        if (i > 0) config.head_dim = i == 1 ? INT32_MAX : i == 2 ? huge : 2;
+        if (i == 3) config.ffn = huge;
+        ck_assert_ptr_null(rapt_transformer_layer_new(params, &config));
+        ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), "must be below 2^31"));
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
 UNIT_MAIN("layers", linear_is_x_times_weight_transposed_plus_bias, linear_starts_uniform_within_the_root_of_its_inputs,
           linear_of_input_major_weight_is_the_same, linear_of_input_major_weight_has_right_gradients,
           linear_without_sizes_is_an_error, a_layer_that_could_not_be_made_gives_nil,
@@ -719,4 +755,5 @@ UNIT_MAIN("layers", linear_is_x_times_weight_transposed_plus_bias, linear_starts
           parameters_are_named_as_in_pytorch_hugging_face_gpt2_and_bert, cross_attention_and_memory_come_together,
           a_stack_ends_with_one_norm_only_where_it_is_due, a_stack_hands_out_the_weights_of_every_layer,
           layers_of_one_model_start_differently_and_one_seed_gives_one_model,
-          dropout_differs_by_layer_and_step_and_evaluation_draws_nothing, ten_thousand_forward_passes_hold_no_memory)
+          dropout_differs_by_layer_and_step_and_evaluation_draws_nothing, ten_thousand_forward_passes_hold_no_memory,
+          each_allocation_may_fail, sizes_whose_products_overflow_are_refused)
