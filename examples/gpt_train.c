@@ -281,7 +281,7 @@ static bool train(run *r) {
     const settings *s = r->s;
     double before = r->started = seconds_now();
     r->first_step = r->position.step;
-    bool saved = true;
+    bool saved = r->position.step > 0;
     while (r->position.step < s->steps && !interrupted()) {
         double loss, lr = rapt_schedule_lr(&r->schedule, r->position.step);
         if (!train_step(r, lr, &loss)) return false;
