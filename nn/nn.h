@@ -297,18 +297,58 @@ RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt
 /* One token for each UTF-8 character that occurs in the text, in the order of their code points. */
 RAPT_API rapt_tokenizer *rapt_tokenizer_chars(rapt_ctx *ctx, const char *text, int64_t bytes);
 RAPT_API rapt_tokenizer *rapt_tokenizer_bytes(rapt_ctx *ctx); /* 256 tokens: the byte values */
-/* A JSON file: {"type": "chars", "vocab": ["\n", " ", …]} or {"type": "bytes"}. */
+/* GPT-2's byte-level pair encoding, from its vocab.json and merges.txt. Any bytes go through; <|endoftext|> is special.
+ */
+RAPT_API rapt_tokenizer *rapt_tokenizer_gpt2(rapt_ctx *ctx, const char *vocab_path, const char *merges_path);
+/* BERT's WordPiece, from its vocab.txt. Not cased: text is put into lower case and loses its accents. What isn't UTF-8
+ * is left out, as are control characters. [PAD], [UNK], [CLS], [SEP] and [MASK] are special. */
+RAPT_API rapt_tokenizer *rapt_tokenizer_bert(rapt_ctx *ctx, const char *vocab_path, bool cased);
+
+typedef struct rapt_tokenizer_training {
+    int64_t vocab;     /* tokens wanted; fewer if the text has no more pairs that occur often enough */
+    int64_t min_count; /* a pair must occur so often to become a token; 0: 2 */
+    bool lowercase;    /* WordPiece: text is put into lower case; accents stay */
+} rapt_tokenizer_training;
+
+/* Learn a vocabulary from a text: the pair of tokens that occurs most often becomes a token, again and again; among
+ * equals the pair whose left token is older, then the one whose right token is. Byte-level pair encoding begins with
+ * the 256 bytes and ends with <|endoftext|>. WordPiece begins with BERT's five special tokens and the text's
+ * characters, which are at most as many as there is room for, the most frequent ones; Hangul syllables stay whole. */
+RAPT_API rapt_tokenizer *rapt_tokenizer_train_bpe(rapt_ctx *ctx, const char *text, int64_t bytes,
+                                                  const rapt_tokenizer_training *training);
+RAPT_API rapt_tokenizer *rapt_tokenizer_train_wordpiece(rapt_ctx *ctx, const char *text, int64_t bytes,
+                                                        const rapt_tokenizer_training *training);
+
+/* A JSON file: {"type": "chars", "vocab": ["\n", " ", …]}, {"type": "bytes"}, or Hugging Face's tokenizer.json of
+ * GPT-2's and BERT's kind; or a folder with a tokenizer.json in it. Saving writes one that any of these programs can
+ * read. */
 RAPT_API rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path);
 RAPT_API rapt_status rapt_tokenizer_save(const rapt_tokenizer *tokenizer, const char *path);
+/* The files that GPT-2 (vocab.json, merges.txt) and BERT (vocab.txt) were published as, in a folder that may be new. */
+RAPT_API rapt_status rapt_tokenizer_save_vocabulary(const rapt_tokenizer *tokenizer, const char *directory);
 RAPT_API void rapt_tokenizer_free(rapt_tokenizer *tokenizer); /* or with the context; NULL is fine */
 
 RAPT_API int64_t rapt_tokenizer_vocab(const rapt_tokenizer *tokenizer);
-/* i32 [N]. A character outside the vocabulary is an error that names it and its place. */
+/* i32 [N]. For characters, one outside the vocabulary is an error that names it and its place. */
 RAPT_API rapt_tensor *rapt_tokenizer_encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
-/* The text of ids (i32 or i64) of any shape, with a zero byte after it; freed with rapt_object_free(). */
+/* The same, but special tokens that are written in the text (<|endoftext|>, [MASK]) become their ids. */
+RAPT_API rapt_tensor *rapt_tokenizer_encode_special(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
+/* The text of ids (i32 or i64) of any shape, with a zero byte after it; freed with rapt_object_free(). WordPiece puts a
+ * space before each word but the first; of all others this is exactly the text that was encoded. */
 RAPT_API char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, int64_t *bytes);
 /* The text of one token, *bytes long; NULL outside the vocabulary. */
 RAPT_API const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes);
+/* The id of the token with this text; -1 if there is none. */
+RAPT_API int64_t rapt_tokenizer_find(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
+
+/* Decoding one id at a time, never giving a part of a UTF-8 character: what may become one is held back. */
+typedef struct rapt_text_stream rapt_text_stream;
+RAPT_API rapt_text_stream *rapt_text_stream_new(const rapt_tokenizer *tokenizer);
+RAPT_API void rapt_text_stream_free(rapt_text_stream *stream); /* or with the context; NULL is fine */
+/* The text that is certain now, *bytes long; it lives until the stream's next call. NULL on error. */
+RAPT_API const char *rapt_text_stream_next(rapt_text_stream *stream, int64_t id, int64_t *bytes);
+/* What is still held back, a character cut short. The stream then begins anew. */
+RAPT_API const char *rapt_text_stream_end(rapt_text_stream *stream, int64_t *bytes);
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 

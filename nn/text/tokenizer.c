@@ -1,274 +1,157 @@
+#include "nn/text/tokenizer.h"
+
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "core/memory.h"
 #include "nn/check.h"
-#include "nn/text/utf8.h"
+#include "nn/text/vocabulary.h"
 
-typedef enum tokenizer_kind { KIND_CHARS = 0, KIND_BYTES } tokenizer_kind;
+/* ---- life ------------------------------------------------------------------------------------------------------- */
 
-static const char *const kind_names[] = {"chars", "bytes"};
+bool rapt__ids_widen(rapt__ids *ids) {
+    return rapt__grow(ids->ctx, (void **)&ids->ids, ids->count, &ids->capacity, sizeof *ids->ids);
+}
 
-typedef struct token {
-    int32_t point; /* its code point, or byte */
-    int32_t id;
-} token;
+void rapt__tokenizer_destroy(void *object) { rapt__give(((rapt_tokenizer *)object)->specials.ids); }
 
-typedef struct token_text {
-    char text[RAPT__UTF8_BYTES];
-    int bytes;
-} token_text;
-
-struct rapt_tokenizer {
-    rapt_ctx *ctx;
-    tokenizer_kind kind;
-    int64_t vocab;
-    token_text *texts; /* [vocab], by id */
-    token sorted[];    /* [vocab], by code point; the texts follow in the same block */
-};
-
-/* ---- making ---------------------------------------------------------------------------------------------------------
- */
-
-static rapt_tokenizer *make(rapt_ctx *ctx, tokenizer_kind kind, int64_t vocab) {
-    size_t texts = sizeof(rapt_tokenizer) + (size_t)vocab * sizeof(token);
-    rapt_tokenizer *tokenizer = rapt_object_new(ctx, texts + (size_t)vocab * sizeof(token_text), NULL);
+void *rapt__tokenizer_new(rapt_ctx *ctx, size_t bytes, const rapt__tokenizer_kind *kind,
+                          void (*destroy)(void *object)) {
+    rapt_tokenizer *tokenizer = rapt_object_new(ctx, bytes, destroy ? destroy : rapt__tokenizer_destroy);
     if (!tokenizer) return NULL;
-    tokenizer->ctx = ctx;
+    tokenizer->ctx = tokenizer->specials.ctx = ctx;
     tokenizer->kind = kind;
-    tokenizer->vocab = vocab;
-    tokenizer->texts = (token_text *)((char *)tokenizer + texts);
     return tokenizer;
 }
 
-static int by_point(const void *a, const void *b) {
-    const token *x = a, *y = b;
-    return x->point < y->point ? -1 : x->point > y->point;
-}
-
-static void add(rapt_tokenizer *tokenizer, int32_t id, int32_t point) {
-    tokenizer->sorted[id] = (token){point, id};
-    tokenizer->texts[id].bytes = rapt__utf8_encode(point, tokenizer->texts[id].text);
-}
-
-static int by_point_and_id(const void *a, const void *b) {
-    const token *x = a, *y = b;
-    int order = by_point(a, b);
-    return order ? order : x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Marks the code points of a text; -1, with the error set, if it isn't UTF-8; else how many there are. */
-static int64_t mark_points(rapt_ctx *ctx, const char *text, int64_t bytes, bool *seen) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < bytes;) {
-        int n;
-        int32_t point = rapt__utf8_decode(text + i, bytes - i, &n);
-        if (point < 0) {
-            rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "tokenizer: the text isn't UTF-8 at byte %" PRId64, i);
-            return -1;
-        }
-        count += !seen[point];
-        seen[point] = true;
-        i += n;
-    }
-    return count;
-}
-
-static rapt_tokenizer *from_seen(rapt_ctx *ctx, const bool *seen, int64_t count) {
-    rapt_tokenizer *tokenizer = make(ctx, KIND_CHARS, count);
-    int32_t id = 0;
-    for (int32_t point = 0; tokenizer && point < RAPT__CODE_POINTS; point++)
-        if (seen[point]) add(tokenizer, id++, point);
-    return tokenizer;
-}
-
-rapt_tokenizer *rapt_tokenizer_chars(rapt_ctx *ctx, const char *text, int64_t bytes) {
-    if (!rapt__need_positive(ctx, "tokenizer", "the number of bytes", bytes)) return NULL;
-    bool *seen = rapt_object_new(ctx, RAPT__CODE_POINTS, NULL);
-    if (!seen) return NULL;
-    int64_t count = mark_points(ctx, text, bytes, seen);
-    rapt_tokenizer *tokenizer = count < 0 ? NULL : from_seen(ctx, seen, count);
-    rapt_object_free(seen);
-    return tokenizer;
-}
-
-rapt_tokenizer *rapt_tokenizer_bytes(rapt_ctx *ctx) {
-    rapt_tokenizer *tokenizer = make(ctx, KIND_BYTES, 256);
-    for (int i = 0; tokenizer && i < 256; i++) {
-        tokenizer->sorted[i] = (token){i, i};
-        tokenizer->texts[i] = (token_text){.text = {(char)i}, .bytes = 1};
-    }
-    return tokenizer;
+rapt_tokenizer *rapt__tokenizer_done(void *object) {
+    rapt_tokenizer *tokenizer = object;
+    if (!tokenizer || rapt_ctx_status(tokenizer->ctx) == RAPT_OK) return tokenizer;
+    rapt_object_free(tokenizer);
+    return NULL;
 }
 
 void rapt_tokenizer_free(rapt_tokenizer *tokenizer) { rapt_object_free(tokenizer); }
 
-/* ---- files ----------------------------------------------------------------------------------------------------------
- */
-
-/* The character that a vocabulary's entry is; -1 if it isn't one. */
-static int32_t one_character(const rapt_json *text) {
-    int64_t bytes = rapt_json_length(text);
-    const char *string = rapt_json_string(text);
-    int n = 0;
-    int32_t point = string && bytes > 0 ? rapt__utf8_decode(string, bytes, &n) : -1;
-    return n == bytes ? point : -1;
-}
-
-/* Sorts the tokens; false, with the error set, if one occurs twice. */
-static bool sort_tokens(rapt_tokenizer *tokenizer, const char *path) {
-    token *sorted = tokenizer->sorted;
-    qsort(sorted, (size_t)tokenizer->vocab, sizeof *sorted, by_point_and_id);
-    for (int64_t i = 1; i < tokenizer->vocab; i++) {
-        if (sorted[i].point != sorted[i - 1].point) continue;
-        rapt_fail(tokenizer->ctx, RAPT_ERROR_FILE, "%s: vocab[%d] and vocab[%d] are the same character", path,
-                  sorted[i - 1].id, sorted[i].id);
-        return false;
-    }
-    return true;
-}
-
-static bool fill(rapt_tokenizer *tokenizer, const rapt_json *vocab, const char *path) {
-    for (int32_t id = 0; id < tokenizer->vocab; id++) {
-        int32_t point = one_character(rapt_json_item(vocab, id));
-        if (point < 0) {
-            rapt_fail(tokenizer->ctx, RAPT_ERROR_FILE, "%s: vocab[%d] isn't one character", path, id);
-            return false;
-        }
-        add(tokenizer, id, point);
-    }
-    return sort_tokens(tokenizer, path);
-}
-
-static rapt_tokenizer *chars_from_json(rapt_ctx *ctx, const rapt_json *json, const char *path) {
-    const rapt_json *vocab = rapt_json_get(json, "vocab");
-    int64_t count = rapt_json_length(vocab);
-    if (rapt_json_type(vocab) != RAPT_JSON_ARRAY || count == 0 || count > RAPT__CODE_POINTS) {
-        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: vocab must be an array of characters", path);
-        return NULL;
-    }
-    rapt_tokenizer *tokenizer = make(ctx, KIND_CHARS, count);
-    if (!tokenizer || fill(tokenizer, vocab, path)) return tokenizer;
-    rapt_tokenizer_free(tokenizer);
-    return NULL;
-}
-
-static rapt_tokenizer *from_json(rapt_ctx *ctx, const rapt_json *json, const char *path) {
-    const char *type = rapt_json_string(rapt_json_get(json, "type"));
-    if (type && strcmp(type, kind_names[KIND_CHARS]) == 0) return chars_from_json(ctx, json, path);
-    if (type && strcmp(type, kind_names[KIND_BYTES]) == 0) return rapt_tokenizer_bytes(ctx);
-    rapt_fail(ctx, RAPT_ERROR_FILE, "%s: type must be \"chars\" or \"bytes\", not %.40s", path, type ? type : "absent");
-    return NULL;
-}
-
-rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path) {
-    int64_t bytes;
-    char *text = rapt_file_read(ctx, path, &bytes);
-    rapt_json *json = text ? rapt_json_parse(ctx, text, bytes, path) : NULL;
-    rapt_tokenizer *tokenizer = json ? from_json(ctx, json, path) : NULL;
-    rapt_json_free(json);
-    rapt_object_free(text);
-    return tokenizer;
-}
-
-static void write_vocab(const rapt_tokenizer *tokenizer, rapt_json_writer *json) {
-    rapt_json_put_key(json, "vocab");
-    rapt_json_begin_array(json);
-    for (int64_t id = 0; id < tokenizer->vocab; id++)
-        rapt_json_put_string(json, tokenizer->texts[id].text, tokenizer->texts[id].bytes);
-    rapt_json_end(json);
-}
-
-rapt_status rapt_tokenizer_save(const rapt_tokenizer *tokenizer, const char *path) {
-    if (!tokenizer) return RAPT_ERROR_ARGUMENT;
-    rapt_json_writer *json = rapt_json_writer_new(tokenizer->ctx, 0);
-    rapt_json_begin_object(json);
-    rapt_json_put_key(json, "type");
-    rapt_json_put_string(json, kind_names[tokenizer->kind], -1);
-    if (tokenizer->kind == KIND_CHARS) write_vocab(tokenizer, json);
-    rapt_json_end(json);
-    int64_t bytes;
-    const char *text = rapt_json_text(json, &bytes);
-    if (text) rapt_file_write(tokenizer->ctx, path, text, bytes);
-    rapt_json_writer_free(json);
-    return rapt_ctx_status(tokenizer->ctx);
-}
-
-/* ---- ids and text ---------------------------------------------------------------------------------------------------
- */
+/* ---- the vocabulary --------------------------------------------------------------------------------------------- */
 
 int64_t rapt_tokenizer_vocab(const rapt_tokenizer *tokenizer) { return tokenizer ? tokenizer->vocab : 0; }
-
-/* The character at text, for messages. */
-static rapt_text describe(const char *text, int32_t point, int bytes) {
-    rapt_text shown;
-    if (point >= ' ' && point != 0x7f)
-        snprintf(shown.text, sizeof shown.text, "\"%.*s\" (U+%04X)", bytes, text, (unsigned)point);
-    else
-        snprintf(shown.text, sizeof shown.text, "U+%04X", (unsigned)point);
-    return shown;
-}
-
-/* The token that text starts with, and how many bytes it takes; -1 with the error set. at: its place, for messages. */
-static int32_t next_id(const rapt_tokenizer *tokenizer, const char *text, int64_t at, int64_t left, int *bytes) {
-    *bytes = 1;
-    if (tokenizer->kind == KIND_BYTES) return (unsigned char)text[at];
-    token wanted = {.point = rapt__utf8_decode(text + at, left, bytes)};
-    if (wanted.point < 0) {
-        rapt_fail(tokenizer->ctx, RAPT_ERROR_ARGUMENT, "tokenizer: the text isn't UTF-8 at byte %" PRId64, at);
-        return -1;
-    }
-    const token *found = bsearch(&wanted, tokenizer->sorted, (size_t)tokenizer->vocab, sizeof wanted, by_point);
-    if (found) return found->id;
-    rapt_fail(tokenizer->ctx, RAPT_ERROR_ARGUMENT, "tokenizer: %s at byte %" PRId64 " is not in the vocabulary",
-              describe(text + at, wanted.point, *bytes).text, at);
-    return -1;
-}
-
-/* Writes the ids of a text, if there is where to; returns how many they are, -1 with the error set. */
-static int64_t encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes, int32_t *ids) {
-    int64_t count = 0;
-    int n;
-    for (int64_t i = 0; i < bytes; i += n) {
-        int32_t id = next_id(tokenizer, text, i, bytes - i, &n);
-        if (id < 0) return -1;
-        if (ids) ids[count] = id;
-        count++;
-    }
-    return count;
-}
-
-rapt_tensor *rapt_tokenizer_encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
-    if (!tokenizer) return NULL;
-    rapt_ctx *ctx = tokenizer->ctx;
-    if (!rapt__need_not_negative(ctx, "tokenizer", "the number of bytes", (double)bytes)) return rapt_nil(ctx);
-    int64_t count = encode(tokenizer, text, bytes, NULL);
-    if (count < 0) return rapt_nil(ctx);
-    rapt_tensor *ids = rapt_zeros(ctx, RAPT_I32, 1, &count);
-    if (!rapt_is_nil(ids)) encode(tokenizer, text, bytes, rapt_data_mut(ids));
-    return ids;
-}
 
 const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes) {
     *bytes = 0;
     if (!tokenizer || id < 0 || id >= tokenizer->vocab) return NULL;
-    *bytes = tokenizer->texts[id].bytes;
-    return tokenizer->texts[id].text;
+    return tokenizer->kind->token(tokenizer, id, bytes);
+}
+
+int64_t rapt_tokenizer_find(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
+    return tokenizer && bytes > 0 ? tokenizer->kind->find(tokenizer, text, bytes) : -1;
+}
+
+/* ---- text to ids ------------------------------------------------------------------------------------------------ */
+
+/* A special token on the way through a text. */
+typedef struct search {
+    const char *token;
+    int64_t bytes;
+    const char *next; /* where it occurs next; NULL: nowhere */
+} search;
+
+static void search_from(search *s, const char *text, const char *end) {
+    if (s->next && s->next < text) s->next = memmem(text, (size_t)(end - text), s->token, (size_t)s->bytes);
+}
+
+/* The special token that occurs first from text on, the longest if there are several; -1: none does. */
+static int64_t first_special(search *searches, int64_t count, const char *text, const char *end) {
+    int64_t first = -1;
+    for (int64_t i = 0; i < count; i++) {
+        search *s = &searches[i];
+        search_from(s, text, end);
+        if (!s->next) continue;
+        const search *best = first < 0 ? NULL : &searches[first];
+        if (!best || s->next < best->next || (s->next == best->next && s->bytes > best->bytes)) first = i;
+    }
+    return first;
+}
+
+/* [count]; freed with rapt__give(). */
+static search *begin_searches(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
+    int64_t count = tokenizer->specials.count;
+    search *searches = rapt__take(tokenizer->ctx, (size_t)count * sizeof *searches);
+    for (int64_t i = 0; searches && i < count; i++) {
+        search *s = &searches[i];
+        s->token = rapt_tokenizer_token(tokenizer, tokenizer->specials.ids[i], &s->bytes);
+        s->next = memmem(text, (size_t)bytes, s->token, (size_t)s->bytes);
+    }
+    return searches;
+}
+
+/* What is between special tokens is encoded as texts of their own. */
+static bool encode_with_specials(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes, rapt__ids *ids) {
+    search *searches = begin_searches(tokenizer, text, bytes);
+    int64_t at = 0;
+    bool ok = searches;
+    while (ok) {
+        int64_t found = first_special(searches, tokenizer->specials.count, text + at, text + bytes);
+        int64_t stop = found < 0 ? bytes : searches[found].next - text;
+        ok = tokenizer->kind->encode(tokenizer, text, at, stop, ids);
+        if (found < 0 || !ok) break;
+        ok = rapt__ids_add(ids, tokenizer->specials.ids[found]);
+        at = stop + searches[found].bytes;
+    }
+    rapt__give(searches);
+    return ok;
+}
+
+static rapt_tensor *encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes, bool special) {
+    if (!tokenizer) return NULL;
+    rapt_ctx *ctx = tokenizer->ctx;
+    if (!rapt__need_not_negative(ctx, "tokenizer", "the number of bytes", (double)bytes)) return rapt_nil(ctx);
+    if (rapt_ctx_status(ctx)) return rapt_nil(ctx);
+    rapt__ids ids = {.ctx = ctx};
+    bool ok = special && tokenizer->specials.count ? encode_with_specials(tokenizer, text, bytes, &ids)
+                                                   : tokenizer->kind->encode(tokenizer, text, 0, bytes, &ids);
+    rapt_tensor *result = ok ? rapt_from(ctx, RAPT_I32, 1, &ids.count, ids.ids) : rapt_nil(ctx);
+    rapt__give(ids.ids);
+    return result;
+}
+
+rapt_tensor *rapt_tokenizer_encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
+    return encode(tokenizer, text, bytes, false);
+}
+
+rapt_tensor *rapt_tokenizer_encode_special(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
+    return encode(tokenizer, text, bytes, true);
+}
+
+/* ---- ids to text ------------------------------------------------------------------------------------------------ */
+
+/* A token in a running text: whether a space goes before it, then its text. */
+static const char *piece(const rapt_tokenizer *tokenizer, int64_t id, bool first, int64_t *bytes, bool *space) {
+    const char *token = rapt_tokenizer_token(tokenizer, id, bytes), *continuation = tokenizer->kind->continuation;
+    *space = false;
+    if (!token || !continuation || first) return token;
+    int64_t prefix = (int64_t)strlen(continuation);
+    *space = *bytes < prefix || memcmp(token, continuation, (size_t)prefix) != 0;
+    if (*space) return token;
+    *bytes -= prefix;
+    return token + prefix;
 }
 
 /* Writes the text of ids, if there is where to; returns how many bytes it has, -1 with the error set. */
 static int64_t decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, char *text) {
     int64_t length = 0, bytes;
+    bool space;
     for (int64_t i = 0; i < rapt_size(ids); i++) {
-        double id = rapt_at(ids, i);
-        const char *own = rapt_tokenizer_token(tokenizer, (int64_t)id, &bytes);
+        int64_t id = rapt__id_at(ids, i);
+        const char *own = piece(tokenizer, (int64_t)id, i == 0, &bytes, &space);
         if (!own) {
             rapt_fail(tokenizer->ctx, RAPT_ERROR_ARGUMENT,
-                      "tokenizer: id %.0f at %" PRId64 " is outside the vocabulary of %" PRId64, id, i,
+                      "tokenizer: id %" PRId64 " at %" PRId64 " is outside the vocabulary of %" PRId64, id, i,
                       tokenizer->vocab);
             return -1;
         }
+        if (text && space) text[length] = ' ';
+        length += space;
         if (text) memcpy(text + length, own, (size_t)bytes);
         length += bytes;
     }
@@ -284,4 +167,93 @@ char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt_tensor *
     if (!text) return NULL;
     *bytes = decode(tokenizer, ids, text);
     return text;
+}
+
+/* ---- ids to text, one by one ------------------------------------------------------------------------------------ */
+
+struct rapt_text_stream {
+    const rapt_tokenizer *tokenizer;
+    bool begun;
+    rapt__buffer text; /* what was given last, then what is held back */
+    int64_t given;
+};
+
+static void destroy_stream(void *object) { rapt__give(((rapt_text_stream *)object)->text.text); }
+
+rapt_text_stream *rapt_text_stream_new(const rapt_tokenizer *tokenizer) {
+    if (!tokenizer) return NULL;
+    rapt_text_stream *stream = rapt_object_new(tokenizer->ctx, sizeof *stream, destroy_stream);
+    if (!stream) return NULL;
+    stream->tokenizer = tokenizer;
+    stream->text.ctx = tokenizer->ctx;
+    return stream;
+}
+
+void rapt_text_stream_free(rapt_text_stream *stream) { rapt_object_free(stream); }
+
+/* The length that a character with this first byte has; 0: none begins so. */
+static int character_bytes(unsigned char first) {
+    if (first < 0x80) return 1;
+    if (first < 0xC2 || first > 0xF4) return 0;
+    return first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
+
+/* Whether a character may begin with these two bytes (RFC 3629: shortest form, no surrogates, up to U+10FFFF). */
+static bool may_begin(unsigned char first, unsigned char second) {
+    if (first == 0xE0) return second >= 0xA0;
+    if (first == 0xED) return second < 0xA0;
+    if (first == 0xF0) return second >= 0x90;
+    return first != 0xF4 || second < 0x90;
+}
+
+/* How many bytes at the end of text are the beginning of a character whose rest may follow. */
+static int64_t unfinished(const char *text, int64_t bytes) {
+    const unsigned char *end = (const unsigned char *)text + bytes;
+    for (int64_t n = 1; n <= 3 && n <= bytes; n++) {
+        unsigned char first = end[-n];
+        if (first >> 6 == 2) continue;
+        bool open = character_bytes(first) > n && (n == 1 || may_begin(first, end[1 - n]));
+        return open ? n : 0;
+    }
+    return 0;
+}
+
+/* What was held back moves to the front. */
+static void forget_given(rapt_text_stream *stream) {
+    rapt__buffer *text = &stream->text;
+    text->bytes -= stream->given;
+    if (text->bytes) memmove(text->text, text->text + stream->given, (size_t)text->bytes);
+    stream->given = 0;
+}
+
+static const char *give(rapt_text_stream *stream, int64_t count, int64_t *bytes) {
+    *bytes = stream->given = count;
+    return count ? stream->text.text : "";
+}
+
+const char *rapt_text_stream_next(rapt_text_stream *stream, int64_t id, int64_t *bytes) {
+    *bytes = 0;
+    if (!stream) return NULL;
+    const rapt_tokenizer *tokenizer = stream->tokenizer;
+    int64_t own_bytes;
+    bool space;
+    const char *own = piece(tokenizer, id, !stream->begun, &own_bytes, &space);
+    if (!own) {
+        rapt_fail(tokenizer->ctx, RAPT_ERROR_ARGUMENT,
+                  "tokenizer: id %" PRId64 " is outside the vocabulary of %" PRId64, id, tokenizer->vocab);
+        return NULL;
+    }
+    forget_given(stream);
+    if (space && !rapt__buffer_add(&stream->text, " ", 1)) return NULL;
+    if (!rapt__buffer_add(&stream->text, own, own_bytes)) return NULL;
+    stream->begun = true;
+    return give(stream, stream->text.bytes - unfinished(stream->text.text, stream->text.bytes), bytes);
+}
+
+const char *rapt_text_stream_end(rapt_text_stream *stream, int64_t *bytes) {
+    *bytes = 0;
+    if (!stream) return NULL;
+    forget_given(stream);
+    stream->begun = false;
+    return give(stream, stream->text.bytes, bytes);
 }
