@@ -205,6 +205,20 @@ START_TEST(shapes_and_axes_that_make_no_sense_are_errors) {
 }
 END_TEST
 
+START_TEST(a_split_cuts_an_axis_into_neighbouring_views) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *x = leaf(ctx, SHAPE(2, 4), VALUES(0, 1, 2, 3, 4, 5, 6, 7)), *parts[3];
+    ck_assert_int_eq(rapt_split(x, -1, 3, (int64_t[]){1, 0, 3}, parts), RAPT_OK);
+    ck_values(parts[0], 2, VALUES(0, 4));
+    ck_shape(parts[1], SHAPE(2, 0));
+    ck_values(parts[2], 6, VALUES(1, 2, 3, 5, 6, 7));
+    ck_assert_ptr_eq(rapt_data(parts[2]), (const double *)rapt_data(x) + 1);
+    rapt_backward(total(rapt_mul(parts[0], rapt_slice(parts[2], 1, 1, 2))));
+    ck_values(rapt_grad(x), 8, VALUES(2, 0, 0, 0, 6, 0, 4, 0));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(a_split_that_does_not_add_up_gives_nil_parts) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *x = rapt_zeros(ctx, RAPT_F32, SHAPE(2, 5)), *parts[2] = {x, x};
@@ -231,4 +245,5 @@ UNIT_MAIN("views", views_share_storage_and_copies_do_not, joining_heads_stored_s
           the_gradient_of_an_expanded_tensor_is_the_sum_over_what_was_stretched, gradients_go_through_chains_of_views,
           copies_of_any_order_of_axes_and_type_are_exact, more_than_8_parts_are_joined_in_order,
           an_index_taken_twice_gets_both_gradients, indices_outside_are_errors_before_anything_is_read,
-          shapes_and_axes_that_make_no_sense_are_errors, a_split_that_does_not_add_up_gives_nil_parts)
+          shapes_and_axes_that_make_no_sense_are_errors, a_split_cuts_an_axis_into_neighbouring_views,
+          a_split_cuts_an_axis_into_neighbouring_views, a_split_that_does_not_add_up_gives_nil_parts)
