@@ -3,11 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rapt/nn.h>
-
-#include "common.h"
-
-enum { PATH_BYTES = 4096 };
+#include "printer.h"
 
 typedef struct settings {
     const char *model, *prompt;
@@ -16,30 +12,10 @@ typedef struct settings {
     uint64_t seed;
 } settings;
 
-typedef struct printer {
-    const rapt_tokenizer *tokenizer;
-    text_stream stream;
-} printer;
-
-static bool print_token(void *user, int64_t id) {
-    printer *p = user;
-    int64_t bytes;
-    const char *text = rapt_tokenizer_token(p->tokenizer, id, &bytes);
-    if (text) stream_text(&p->stream, text, bytes);
-    return !interrupted();
-}
-
-static rapt_tokenizer *load_tokenizer(rapt_ctx *ctx, const char *model) {
-    char path[PATH_BYTES];
-    if (snprintf(path, sizeof path, "%s/tokenizer.json", model) < PATH_BYTES) return rapt_tokenizer_load(ctx, path);
-    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "the path %s is too long", model);
-    return NULL;
-}
-
 /* Everything; what fails stays in ctx. */
 static void generate(rapt_ctx *ctx, const settings *s) {
     rapt_gpt *gpt = rapt_gpt_load(ctx, s->model);
-    rapt_tokenizer *tokenizer = load_tokenizer(ctx, s->model);
+    rapt_tokenizer *tokenizer = rapt_tokenizer_load(ctx, s->model);
     if (rapt_ctx_status(ctx) != RAPT_OK) return;
     int64_t vocab = rapt_gpt_get_config(gpt).vocab;
     if (rapt_tokenizer_vocab(tokenizer) != vocab) {
@@ -53,14 +29,14 @@ static void generate(rapt_ctx *ctx, const settings *s) {
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "the prompt is empty");
         return;
     }
-    printer p = {.tokenizer = tokenizer};
-    stream_text(&p.stream, s->prompt, (int64_t)strlen(s->prompt));
+    printer p = printer_new(tokenizer);
+    stream_text(&p.out, s->prompt, (int64_t)strlen(s->prompt));
     rapt_sampling sampling = {
         .temperature = s->temperature, .top_k = s->top_k, .nucleus = true, .top_p = s->top_p, .seed = s->seed};
     rapt_gpt_generate(
         gpt, prompt,
-        &(rapt_generation){.tokens = s->tokens, .sampling = sampling, .on_token = print_token, .user = &p});
-    stream_end(&p.stream);
+        &(rapt_generation){.tokens = s->tokens, .sampling = sampling, .on_token = printer_token, .user = &p});
+    printer_end(&p);
     printf("\n");
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "checkpoint.h"
+#include "printer.h"
 
 typedef struct settings {
     const char *data, *tokenizer, *out, *log;
@@ -70,10 +71,8 @@ static const char *default_data(void) {
 }
 
 static rapt_tokenizer *make_tokenizer(const run *r, const char *text, int64_t bytes) {
-    char path[PATH_BYTES];
     const char *kind = r->s->tokenizer;
-    if (r->s->resume)
-        return path_in(r->line, r->s->out, "tokenizer.json", path) ? rapt_tokenizer_load(r->ctx, path) : NULL;
+    if (r->s->resume) return rapt_tokenizer_load(r->ctx, r->s->out);
     if (strcmp(kind, "chars") == 0) return rapt_tokenizer_chars(r->ctx, text, bytes);
     if (strcmp(kind, "bytes") == 0) return rapt_tokenizer_bytes(r->ctx);
     return rapt_tokenizer_load(r->ctx, kind);
@@ -304,41 +303,24 @@ static bool train(run *r) {
 
 /* ---- at the end ----------------------------------------------------------------------------------------------- */
 
-typedef struct printer {
-    const rapt_tokenizer *tokenizer;
-    text_stream stream;
-} printer;
-
-static bool print_token(void *user, int64_t id) {
-    printer *p = user;
-    int64_t bytes;
-    const char *text = rapt_tokenizer_token(p->tokenizer, id, &bytes);
-    if (text) stream_text(&p->stream, text, bytes);
-    return !interrupted();
-}
-
 /* A sample starts after a line's end, or, where there is no such token, after the first one. */
 static int32_t first_token(const rapt_tokenizer *tokenizer) {
-    for (int32_t id = 0; id < rapt_tokenizer_vocab(tokenizer); id++) {
-        int64_t bytes;
-        const char *text = rapt_tokenizer_token(tokenizer, id, &bytes);
-        if (text && bytes == 1 && *text == '\n') return id;
-    }
-    return 0;
+    int64_t id = rapt_tokenizer_find(tokenizer, "\n", 1);
+    return id < 0 ? 0 : (int32_t)id;
 }
 
 static bool print_sample(const run *r) {
     if (r->s->sample == 0) return true;
     int32_t start = first_token(r->tokenizer);
     rapt_tensor *prompt = rapt_from(r->ctx, RAPT_I32, 1, (int64_t[]){1}, &start);
-    printer p = {.tokenizer = r->tokenizer};
+    printer p = printer_new(r->tokenizer);
     printf("\n");
     rapt_gpt_generate(r->gpt, prompt,
                       &(rapt_generation){.tokens = r->s->sample,
                                          .sampling = {.temperature = 0.8, .seed = r->s->seed},
-                                         .on_token = print_token,
+                                         .on_token = printer_token,
                                          .user = &p});
-    stream_end(&p.stream);
+    printer_end(&p);
     printf("\n\n");
     return !failed(r);
 }
