@@ -77,6 +77,15 @@ START_TEST(of_equal_logits_greedy_takes_the_first) {
 }
 END_TEST
 
+START_TEST(a_nucleus_that_is_reached_exactly_holds_no_more) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *halves = rapt_zeros(ctx, RAPT_F32, SHAPE(2));
+    rapt_sampling sampling = {.temperature = 1, .nucleus = true, .top_p = 0.5};
+    for (uint64_t i = 0; i < 20; i++) ck_assert_int_eq(rapt_sample_token(halves, &sampling, i), 0);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(tiny_temperatures_and_huge_logits_stay_finite) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *logits = tensor(ctx, SHAPE(3), VALUES(1e30, -1e30, 1e29));
@@ -123,14 +132,25 @@ END_TEST
 
 static rapt_gpt *make(rapt_ctx *ctx, int64_t vocab) {
     return rapt_gpt_new(
-        ctx, &(rapt_gpt_config){.vocab = vocab, .context = 6, .layers = 2, .heads = 2, .dim = 8, .dropout = 0.5});
+        ctx, &(rapt_gpt_config){
+                 .vocab = vocab, .context = 6, .layers = 2, .heads = 2, .dim = 8, .dropout = 0.5, .untied_head = true});
 }
 
 static rapt_tensor *prompt(rapt_ctx *ctx) { return rapt_from(ctx, RAPT_I32, SHAPE(2), (int32_t[]){3, 1}); }
 
+/* Large weights, so that a token depends on all that the model sees. */
+static void scatter(rapt_gpt *gpt) {
+    rapt_params *params = rapt_gpt_params(gpt);
+    for (int64_t i = 0; i < rapt_params_count(params); i++) {
+        rapt_tensor *t = rapt_params_get(params, i);
+        if (rapt_ndim(t) == 2) rapt_assign(t, rapt_randn(rapt_params_ctx(params), RAPT_F32, 2, rapt_shape(t), 1));
+    }
+}
+
 START_TEST(greedy_generation_takes_the_likeliest_token_each_time) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
     rapt_gpt *gpt = make(ctx, 11);
+    scatter(gpt);
     rapt_tensor *made = rapt_gpt_generate(gpt, prompt(ctx), &(rapt_generation){.tokens = 9});
     ck_shape(made, SHAPE(9));
     ck_assert_int_eq(rapt_type_of(made), RAPT_I32);
@@ -143,6 +163,34 @@ START_TEST(greedy_generation_takes_the_likeliest_token_each_time) {
         ck_assert_double_eq(rapt_at(likeliest, n - first - 1), rapt_at(whole, n));
     }
     rapt_scope_end(mark);
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+/* How many different tokens follow eight when the one at a place is changed. The context is six. */
+static int count_followers(rapt_gpt *gpt, rapt_ctx *ctx, int place) {
+    bool seen[11] = {false};
+    int count = 0;
+    for (int32_t id = 0; id < 11; id++) {
+        int32_t ids[8] = {3, 1, 4, 1, 5, 9, 2, 6};
+        ids[place] = id;
+        rapt_tensor *next =
+            rapt_gpt_generate(gpt, rapt_from(ctx, RAPT_I32, SHAPE(8), ids), &(rapt_generation){.tokens = 1});
+        count += !seen[(int)rapt_item(next)];
+        seen[(int)rapt_item(next)] = true;
+    }
+    return count;
+}
+
+START_TEST(of_a_long_prompt_the_model_sees_as_much_as_its_context_holds) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 6});
+    rapt_gpt *gpt = make(ctx, 11);
+    scatter(gpt);
+    for (int place = 0; place < 8; place++) {
+        int followers = count_followers(gpt, ctx, place);
+        ck_assert(place < 2 ? followers == 1 : followers > 1);
+    }
     ck_ok(ctx);
     rapt_ctx_free(ctx);
 }
@@ -233,7 +281,8 @@ START_TEST(each_allocation_may_fail) { fail_each_allocation(read_and_continue, N
 END_TEST
 
 UNIT_MAIN("generate", tokens_come_as_often_as_their_probabilities_say, a_draw_depends_on_seed_and_index_alone,
-          of_equal_logits_greedy_takes_the_first, tiny_temperatures_and_huge_logits_stay_finite,
-          logits_without_a_largest_number_are_an_error, settings_out_of_range_are_named,
+          of_equal_logits_greedy_takes_the_first, a_nucleus_that_is_reached_exactly_holds_no_more,
+          tiny_temperatures_and_huge_logits_stay_finite, logits_without_a_largest_number_are_an_error,
+          settings_out_of_range_are_named, of_a_long_prompt_the_model_sees_as_much_as_its_context_holds,
           greedy_generation_takes_the_likeliest_token_each_time, each_token_is_told_and_the_listener_may_end_it,
           generation_disturbs_no_training, a_bad_prompt_is_named, each_allocation_may_fail)

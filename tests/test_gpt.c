@@ -99,6 +99,28 @@ START_TEST(initial_weights_are_gpt2s) {
 }
 END_TEST
 
+START_TEST(the_activation_is_the_configured_one_and_tanh_gelu_by_default) {
+    const rapt_activation kinds[] = {RAPT_ACTIVATION_DEFAULT, RAPT_ACTIVATION_GELU_TANH, RAPT_ACTIVATION_GELU,
+                                     RAPT_ACTIVATION_RELU};
+    double got[4];
+    for (int i = 0; i < 4; i++) {
+        rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 3});
+        rapt_gpt_config config = tiny;
+        config.type = RAPT_F64;
+        config.activation = kinds[i];
+        rapt_gpt *gpt = rapt_gpt_new(ctx, &config);
+        rapt_params *params = rapt_gpt_params(gpt);
+        rapt_tensor *bias = rapt_params_find(params, "transformer.h.0.mlp.c_fc.bias");
+        rapt_assign(bias, rapt_full(ctx, RAPT_F64, SHAPE(16), 1));
+        got[i] = rapt_at(rapt_gpt_logits(gpt, ids(ctx, SHAPE(1, 1), (int32_t[]){1})), 0);
+        rapt_ctx_free(ctx);
+    }
+    ck_assert_double_eq(got[0], got[1]);
+    ck_assert_double_ne(got[1], got[2]);
+    ck_assert_double_ne(got[1], got[3]);
+}
+END_TEST
+
 START_TEST(logits_of_a_token_do_not_depend_on_later_ones) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_gpt *gpt = make(ctx, RAPT_F64);
@@ -185,6 +207,30 @@ START_TEST(accumulated_gradients_are_those_of_the_whole_batch) {
 }
 END_TEST
 
+START_TEST(one_dropout_stands_for_three_unless_they_are_given) {
+    const rapt_gpt_config configs[] = {
+        {.vocab = 7, .context = 5, .layers = 1, .heads = 2, .dim = 8, .dropout = 0.5},
+        {.vocab = 7, .context = 5, .layers = 1, .heads = 2, .dim = 8, .embedding_dropout = 0.5},
+        {.vocab = 7, .context = 5, .layers = 1, .heads = 2, .dim = 8, .attention_dropout = 0.5},
+        {.vocab = 7, .context = 5, .layers = 1, .heads = 2, .dim = 8, .residual_dropout = 0.5},
+        {.vocab = 7, .context = 5, .layers = 1, .heads = 2, .dim = 8}};
+    for (int i = 0; i < 5; i++) {
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        rapt_gpt *gpt = rapt_gpt_new(ctx, &configs[i]);
+        rapt_tensor *x = ids(ctx, SHAPE(1, 5), (int32_t[]){1, 2, 3, 4, 5});
+        rapt_tensor *a = rapt_gpt_hidden(gpt, x), *b = rapt_gpt_hidden(gpt, x);
+        bool same = true;
+        for (int64_t e = 0; e < rapt_size(a); e++) same &= rapt_at(a, e) == rapt_at(b, e);
+        ck_assert_int_eq(same, i == 4);
+        rapt_gpt_config complete = rapt_gpt_get_config(gpt);
+        ck_assert_double_eq(complete.embedding_dropout, i < 2 ? 0.5 : 0);
+        ck_assert_double_eq(complete.attention_dropout, i == 0 || i == 2 ? 0.5 : 0);
+        ck_assert_double_eq(complete.residual_dropout, i == 0 || i == 3 ? 0.5 : 0);
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
 START_TEST(too_many_tokens_and_ids_outside_are_errors) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_gpt *gpt = make(ctx, RAPT_F32);
@@ -245,7 +291,8 @@ END_TEST
 
 UNIT_MAIN("gpt", parameters_have_hugging_faces_names, a_tied_head_is_the_embedding_and_counts_once,
           a_tied_weight_gets_the_gradients_of_both_uses, initial_weights_are_gpt2s,
-          logits_of_a_token_do_not_depend_on_later_ones, losses_are_of_the_next_tokens_as_given,
-          a_model_that_is_certain_of_the_next_token_has_no_loss, ignored_targets_count_nowhere,
-          accumulated_gradients_are_those_of_the_whole_batch, too_many_tokens_and_ids_outside_are_errors,
+          the_activation_is_the_configured_one_and_tanh_gelu_by_default, logits_of_a_token_do_not_depend_on_later_ones,
+          losses_are_of_the_next_tokens_as_given, a_model_that_is_certain_of_the_next_token_has_no_loss,
+          ignored_targets_count_nowhere, accumulated_gradients_are_those_of_the_whole_batch,
+          one_dropout_stands_for_three_unless_they_are_given, too_many_tokens_and_ids_outside_are_errors,
           a_bad_configuration_is_refused_and_holds_no_memory, a_freed_model_gives_its_memory_back)

@@ -626,10 +626,22 @@ START_TEST(a_stack_ends_with_one_norm_only_where_it_is_due) {
 }
 END_TEST
 
+/* With such an eps a norm gives nearly zeros, and what is added to x are nearly zeros. */
+START_TEST(every_norm_of_a_layer_takes_the_configured_eps) {
+    rapt_ctx *ctx = context(1);
+    rapt_transformer_layer_config config = {.dim = 4, .heads = 2, .cross = true, .no_bias = true, .norm_eps = 1e24};
+    rapt_transformer_layer *layer = rapt_transformer_layer_new(rapt_params_new(ctx, RAPT_F64), &config);
+    rapt_tensor *x = normal(ctx, SHAPE(1, 3, 4));
+    rapt_transformer_inputs inputs = {.cross.memory = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 2, 4))};
+    ck_same(rapt_transformer_layer_forward(layer, x, &inputs), x, 1e-9);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(a_stack_hands_out_the_weights_of_every_layer) {
     rapt_ctx *ctx = context(1);
     rapt_params *params = rapt_params_new(ctx, RAPT_F64);
-    rapt_transformer_config config = {.layers = 3, .layer = {.dim = 4, .heads = 2, .cross = true}};
+    rapt_transformer_config config = {.layers = 3, .layer = {.dim = 4, .heads = 2, .cross = true, .causal = true}};
     rapt_transformer *stack = rapt_transformer_new(params, &config);
     rapt_tensor *self[3], *cross[3], *x = normal(ctx, SHAPE(1, 2, 4));
     rapt_transformer_inputs inputs = {.self.weights = self,
@@ -638,6 +650,8 @@ START_TEST(a_stack_hands_out_the_weights_of_every_layer) {
     for (int i = 0; i < 3; i++) {
         ck_shape(self[i], SHAPE(1, 2, 2, 2));
         ck_shape(cross[i], SHAPE(1, 2, 2, 5));
+        ck_assert_double_eq(rapt_at(self[i], 1), 0); /* the first token doesn't see the second, but all of memory */
+        for (int64_t e = 0; e < 20; e++) ck_assert_double_gt(rapt_at(cross[i], e), 0);
     }
     ck_differ(cross[0], cross[1]);
     inputs.self.weights = inputs.cross.weights = NULL;
@@ -682,6 +696,28 @@ START_TEST(dropout_differs_by_layer_and_step_and_evaluation_draws_nothing) {
     ck_same(steps[0][0], steps[1][0], 0);
     ck_same(steps[0][1], steps[1][1], 0);
     for (int i = 0; i < 2; i++) rapt_ctx_free(ctx[i]);
+}
+END_TEST
+
+START_TEST(each_place_has_its_own_dropout_and_evaluation_has_none) {
+    const rapt_transformer_layer_config configs[] = {{.dim = 8, .heads = 2, .dropout = 0.5},
+                                                     {.dim = 8, .heads = 2, .attention_dropout = 0.5},
+                                                     {.dim = 8, .heads = 2, .activation_dropout = 0.5}};
+    rapt_tensor *weights;
+    rapt_transformer_inputs inputs[2] = {{.self.weights = NULL}, {.self.weights = &weights}};
+    for (int i = 0; i < 6; i++) {
+        rapt_ctx *ctx = context(7);
+        rapt_transformer_layer *layer = rapt_transformer_layer_new(rapt_params_new(ctx, RAPT_F32), &configs[i % 3]);
+        rapt_tensor *x = rapt_randn(ctx, RAPT_F32, SHAPE(1, 6, 8), 1);
+        rapt_tensor *first = rapt_transformer_layer_forward(layer, x, &inputs[i / 3]);
+        ck_differ(first, rapt_transformer_layer_forward(layer, x, &inputs[i / 3]));
+        rapt_mark mark = rapt_evaluation(ctx);
+        rapt_tensor *plain = rapt_transformer_layer_forward(layer, x, &inputs[i / 3]);
+        ck_same(plain, rapt_transformer_layer_forward(layer, x, &inputs[0]), 1e-6);
+        ck_differ(first, plain);
+        rapt_scope_end(mark);
+        rapt_ctx_free(ctx);
+    }
 }
 END_TEST
 
@@ -755,5 +791,7 @@ UNIT_MAIN("layers", linear_is_x_times_weight_transposed_plus_bias, linear_starts
           parameters_are_named_as_in_pytorch_hugging_face_gpt2_and_bert, cross_attention_and_memory_come_together,
           a_stack_ends_with_one_norm_only_where_it_is_due, a_stack_hands_out_the_weights_of_every_layer,
           layers_of_one_model_start_differently_and_one_seed_gives_one_model,
-          dropout_differs_by_layer_and_step_and_evaluation_draws_nothing, ten_thousand_forward_passes_hold_no_memory,
-          each_allocation_may_fail, sizes_whose_products_overflow_are_refused)
+          dropout_differs_by_layer_and_step_and_evaluation_draws_nothing,
+          each_place_has_its_own_dropout_and_evaluation_has_none, every_norm_of_a_layer_takes_the_configured_eps,
+          ten_thousand_forward_passes_hold_no_memory, each_allocation_may_fail,
+          sizes_whose_products_overflow_are_refused)
