@@ -195,6 +195,13 @@ static void place_b(tile *t, const panels *b, int64_t panel, int width) {
     t->b_step = apart ? width : b->step;
 }
 
+/* Row tile it fetches its share of the next packed panel of B, while there is one. */
+static const real *soon_after(const tile *t, const panels *b, int64_t jt, int64_t it, int64_t columns, int width) {
+    const int64_t share = t->k * LINE_BYTES / (int64_t)sizeof(real);
+    const bool more = b->stride == 1 && b->step == width && (jt + 1) * width < columns && it * share < b->next;
+    return more ? b->data + (jt + 1) * b->next + it * share : t->b;
+}
+
 /* C[i … i+rows, j … j+columns] from one block. */
 static void multiply_panels(const product *p, int64_t block, int64_t i, int64_t rows, const panels *a, int64_t j,
                             int64_t columns, const panels *b) {
@@ -211,6 +218,7 @@ static void multiply_panels(const product *p, int64_t block, int64_t i, int64_t 
             t.rows = (int)smaller(height, rows - it * height);
             place_a(&t, a, it, height);
             t.c = g->c + row * g->c_row + column * g->c_column;
+            t.soon = soon_after(&t, b, jt, it, columns, width);
             t.bias = bias ? bias + row * p->bias_row + column * p->bias_column : NULL;
             if (direct) {
                 p->kernels->gemm_tile(&t);

@@ -17,6 +17,7 @@ typedef struct KNAME(rapt__tile) {
     int rows, columns;
     bool add;
     const KREAL *bias;
+    const KREAL *soon; /* k cache lines from here on are fetched meanwhile: what a later tile reads */
 } KNAME(rapt__tile);
 
 typedef struct KNAME(rapt__table) {

@@ -14,7 +14,7 @@ enum { TILE_ROWS = 12 };
 #else
 enum { TILE_ROWS = 4 };
 #endif
-enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * LANES };
+enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * LANES, LINE = 64 / (int)sizeof(real) };
 
 typedef REAL(rapt__tile) tile;
 
@@ -56,11 +56,14 @@ INLINE void tile_product(const tile *t, const int rows, const int vectors, const
     if (rows > TILE_ROWS) return;
     enum { GROUP = 4 }; /* of rows, reached from one pointer by the processor's own scaling of an index */
     const int64_t a_row = packed ? 1 : t->a_row;
-    const real *a[(TILE_ROWS + GROUP - 1) / GROUP], *b = t->b;
+    const real *a[(TILE_ROWS + GROUP - 1) / GROUP], *b = t->b, *soon = t->soon;
     for (int i = 0; i < rows; i += GROUP) a[i / GROUP] = t->a + i * a_row;
     vec sum[TILE_ROWS][TILE_VECTORS];
     for (int i = 0; i < rows; i++) {
         for (int v = 0; v < vectors; v++) sum[i][v] = splat(0);
+    }
+    for (int i = 0; i < rows; i++) {
+        for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + i * t->c_row + v * LANES, 1);
     }
     for (int64_t p = 0; p < t->k; p++) {
         vec b_row[TILE_VECTORS];
@@ -71,6 +74,8 @@ INLINE void tile_product(const tile *t, const int rows, const int vectors, const
         }
         for (int i = 0; i < rows; i += GROUP) a[i / GROUP] += t->a_step;
         b += t->b_step;
+        __builtin_prefetch(soon, 0, 2);
+        soon += LINE;
     }
     put_tile(t, rows, vectors, sum);
 }
