@@ -171,22 +171,22 @@ static bool check_tensor(rapt_ctx *ctx, rapt_safetensors *file, const char *path
     return fits;
 }
 
-/* The config's sizes are those of the weights: so that a wrong config can't ask for more memory than there are
+static bool check_layer(rapt_ctx *ctx, rapt_safetensors *file, const char *path, int64_t i, int64_t dim, int64_t ffn) {
+    char attention[64], feed_forward[64];
+    snprintf(attention, sizeof attention, "transformer.h.%lld.attn.c_attn.weight", (long long)i);
+    snprintf(feed_forward, sizeof feed_forward, "transformer.h.%lld.mlp.c_fc.weight", (long long)i);
+    return check_tensor(ctx, file, path, attention, 2, (int64_t[2]){dim, 3 * dim}) &&
+           check_tensor(ctx, file, path, feed_forward, 2, (int64_t[2]){dim, ffn});
+}
+
+/* The config's sizes are those of the weights: so that a wrong config can't ask for much more memory than there are
  * weights. */
 static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_gpt_config *config) {
-    int64_t dim = config->dim, ffn = config->ffn > 0 ? config->ffn : 4 * dim, last = config->layers - 1;
-    char last_norm[64];
-    snprintf(last_norm, sizeof last_norm, "transformer.h.%lld.ln_1.weight", (long long)last);
-    if (config->layers > rapt_safetensors_count(file)) {
-        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: fewer tensors than config.json has layers (n_layer %" PRId64 ")", path,
-                  config->layers);
-        return false;
-    }
-    return check_tensor(ctx, file, path, "transformer.wte.weight", 2, (int64_t[2]){config->vocab, dim}) &&
-           check_tensor(ctx, file, path, "transformer.wpe.weight", 2, (int64_t[2]){config->context, dim}) &&
-           check_tensor(ctx, file, path, "transformer.h.0.attn.c_attn.weight", 2, (int64_t[2]){dim, 3 * dim}) &&
-           check_tensor(ctx, file, path, "transformer.h.0.mlp.c_fc.weight", 2, (int64_t[2]){dim, ffn}) &&
-           check_tensor(ctx, file, path, last_norm, 1, &dim);
+    int64_t dim = config->dim, ffn = config->ffn > 0 ? config->ffn : 4 * dim;
+    bool fits = check_tensor(ctx, file, path, "transformer.wte.weight", 2, (int64_t[2]){config->vocab, dim}) &&
+                check_tensor(ctx, file, path, "transformer.wpe.weight", 2, (int64_t[2]){config->context, dim});
+    for (int64_t i = 0; fits && i < config->layers; i++) fits = check_layer(ctx, file, path, i, dim, ffn);
+    return fits;
 }
 
 static rapt_gpt *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
