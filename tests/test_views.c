@@ -246,4 +246,4 @@ UNIT_MAIN("views", views_share_storage_and_copies_do_not, joining_heads_stored_s
           copies_of_any_order_of_axes_and_type_are_exact, more_than_8_parts_are_joined_in_order,
           an_index_taken_twice_gets_both_gradients, indices_outside_are_errors_before_anything_is_read,
           shapes_and_axes_that_make_no_sense_are_errors, a_split_cuts_an_axis_into_neighbouring_views,
-          a_split_cuts_an_axis_into_neighbouring_views, a_split_that_does_not_add_up_gives_nil_parts)
+          a_split_that_does_not_add_up_gives_nil_parts)
