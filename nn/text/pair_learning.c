@@ -136,9 +136,13 @@ static int ascending(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
+static void sort_ascending(int32_t *numbers, int64_t count) {
+    if (count > 1) qsort(numbers, (size_t)count, sizeof *numbers, ascending);
+}
+
 /* Each pair once. */
 static bool push_grown(rapt__pair_learning *l) {
-    qsort(l->grown, (size_t)l->grown_count, sizeof *l->grown, ascending);
+    sort_ascending(l->grown, l->grown_count);
     for (int64_t i = 0; i < l->grown_count; i++)
         if ((i == 0 || l->grown[i] != l->grown[i - 1]) && !push(l, l->grown[i])) return false;
     l->grown_count = 0;
@@ -162,7 +166,7 @@ static bool take_places(rapt__pair_learning *l, rapt__pair *pair) {
         l->merging[l->merging_count++] = l->places[place].occurrence;
     }
     pair->places = -1;
-    qsort(l->merging, (size_t)l->merging_count, sizeof *l->merging, ascending);
+    sort_ascending(l->merging, l->merging_count);
     return true;
 }
 

@@ -5,8 +5,16 @@
 #include "nn/text/unicode.h"
 #include "nn/text/utf8.h"
 
+/* Without a table: most text is ASCII. */
+static inline rapt__character_class class_of_ascii(unsigned char c) {
+    if ((unsigned char)((c | 0x20) - 'a') < 26) return RAPT__LETTER;
+    if ((unsigned char)(c - '0') < 10) return RAPT__NUMBER;
+    return c == ' ' || (unsigned char)(c - '\t') < 5 ? RAPT__SPACE : RAPT__OTHER;
+}
+
 /* The class of the character at text[*at], which moves past it: letter, number, space or other. */
-static rapt__character_class next_class(const char *text, int64_t *at, int64_t end) {
+static inline rapt__character_class next_class(const char *text, int64_t *at, int64_t end) {
+    if ((unsigned char)text[*at] < 0x80) return class_of_ascii((unsigned char)text[(*at)++]);
     int bytes = 1;
     rapt__character_class found = rapt__class_of(rapt__utf8_decode(text + *at, end - *at, &bytes));
     *at += bytes;

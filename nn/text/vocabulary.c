@@ -7,16 +7,17 @@
 
 /* ---- hashing ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t little_endian(const char *text, int64_t bytes) {
-    uint64_t word = 0;
-    for (int64_t i = 0; i < bytes; i++) word |= (uint64_t)(unsigned char)text[i] << 8 * i;
-    return word;
+/* The first 0 … 8 bytes as a number, least first: the same on every machine. */
+static inline uint64_t number_of(const char *text, int64_t bytes) {
+    uint64_t number = 0;
+    for (int64_t i = 0; i < bytes; i++) number |= (uint64_t)(unsigned char)text[i] << 8 * i;
+    return number;
 }
 
 uint64_t rapt__hash_bytes(const char *text, int64_t bytes) {
     uint64_t hash = (uint64_t)bytes;
-    for (; bytes >= 8; text += 8, bytes -= 8) hash = rapt__hash(hash ^ little_endian(text, 8));
-    return rapt__hash(hash ^ little_endian(text, bytes));
+    for (; bytes >= 8; text += 8, bytes -= 8) hash = rapt__hash(hash ^ number_of(text, 8));
+    return rapt__hash(hash ^ number_of(text, bytes));
 }
 
 /* ---- a growing text --------------------------------------------------------------------------------------------- */

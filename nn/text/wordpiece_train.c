@@ -82,6 +82,7 @@ static int by_count(const void *a, const void *b) {
 
 /* The most frequent letters, as many as there is room for, become tokens in the order of their keys. */
 static bool add_alphabet(rapt__wordpiece *wordpiece, alphabet *a, int64_t room) {
+    if (a->count == 0) return true;
     qsort(a->letters, (size_t)a->count, sizeof *a->letters, by_count);
     int64_t kept = a->count < room ? a->count : room;
     qsort(a->letters, (size_t)kept, sizeof *a->letters, by_key);
