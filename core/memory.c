@@ -9,6 +9,17 @@
 
 #include "core/context.h"
 
+/* Under the address sanitizer the pool's free memory can't be touched: waiting blocks, and what rounding adds to
+ * others. */
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+static void hide(void *memory, size_t bytes) { ASAN_POISON_MEMORY_REGION(memory, bytes); }
+static void show(void *memory, size_t bytes) { ASAN_UNPOISON_MEMORY_REGION(memory, bytes); }
+#else
+static void hide(void *memory, size_t bytes) { (void)memory, (void)bytes; }
+static void show(void *memory, size_t bytes) { (void)memory, (void)bytes; }
+#endif
+
 enum { ALIGNMENT = 64, CLASSES = 464, CLASSES_PER_OCTAVE = 8 };
 
 /* Stands before each block's memory and fills one alignment unit. */
@@ -64,6 +75,7 @@ static void destroy(rapt__pool *pool) {
 }
 
 static void release_block(rapt__pool *pool, block *b) {
+    show((char *)b + ALIGNMENT, b->bytes);
     pool->held_bytes -= (int64_t)b->raw_bytes;
     pool->allocator.release(pool->allocator.user, b->raw, b->raw_bytes);
 }
@@ -141,8 +153,10 @@ void *rapt__pool_take(rapt__pool *pool, size_t bytes) {
     bool poison = pool->poison;
     pthread_mutex_unlock(&pool->lock);
     if (!b) return NULL;
-    void *memory = (char *)b + ALIGNMENT;
+    char *memory = (char *)b + ALIGNMENT;
+    show(memory, class_bytes);
     if (poison) memset(memory, 0xff, class_bytes); /* NaN in every floating type */
+    hide(memory + bytes, class_bytes - bytes);
     return memory;
 }
 
@@ -150,6 +164,7 @@ void rapt__give(void *memory) {
     if (!memory) return;
     block *b = (block *)((char *)memory - ALIGNMENT);
     rapt__pool *pool = b->pool;
+    hide(memory, b->bytes);
     pthread_mutex_lock(&pool->lock);
     pool->live_bytes -= (int64_t)b->bytes;
     pool->blocks_out--;
