@@ -249,7 +249,7 @@ static rapt_tensor *execute(rapt_call *call, rapt_array *arrays, rapt_tensor *co
     rapt__describe(out, &call->out);
     rapt__call_stretch(call, arrays);
     rapt__node node = {.op = op};
-    call->recorded = wants_gradient(ctx, op, call->inputs, in);
+    call->recorded = rapt__is_floating(call->out.type) && wants_gradient(ctx, op, call->inputs, in);
     if (call->recorded && !rapt__node_prepare(ctx, &node, op, call->attrs, call->inputs, in)) return &ctx->nil;
     bool done = take_saved(call) && run_forward(call) == RAPT_OK;
     memcpy(node.saved, call->saved, sizeof node.saved);

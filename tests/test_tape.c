@@ -193,10 +193,12 @@ START_TEST(detached_values_are_constants) {
 }
 END_TEST
 
-START_TEST(comparing_operations_end_the_path) {
+START_TEST(integers_end_the_path) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *a = leaf(ctx, SHAPE(2), VALUES(1, 2));
     ck_assert(!rapt_has_grad_path(rapt_argmax(a, 0)));
+    ck_assert(!rapt_has_grad_path(rapt_cast(a, RAPT_I32)));
+    ck_assert(!rapt_has_grad_path(rapt_cast(a, RAPT_BOOL)));
     ck_assert_int_eq(rapt_ctx_memory(ctx).tape_length, 0);
     rapt_ctx_free(ctx);
 }
@@ -380,7 +382,7 @@ UNIT_MAIN("tape", gradients_of_a_product_are_the_other_factors, a_tensor_used_tw
           expanding_is_summed_back, the_result_of_an_operation_is_differentiable_through_its_views,
           gradients_have_the_operands_own_shapes, nothing_is_recorded_without_a_leaf_that_wants_a_gradient,
           nothing_is_recorded_inside_no_grad, no_grad_ends_with_the_outer_scope_too, detached_values_are_constants,
-          comparing_operations_end_the_path, backward_twice_is_an_error, backward_spends_everything_recorded,
+          integers_end_the_path, backward_twice_is_an_error, backward_spends_everything_recorded,
           a_loss_must_have_one_element, a_gradient_must_fit_its_tensor,
           an_input_written_in_place_before_backward_is_named, an_output_written_in_place_before_backward_is_named,
           a_view_written_in_place_counts_as_a_write_to_its_base, what_backward_never_reads_may_be_written,
