@@ -260,16 +260,22 @@ START_TEST(a_process_killed_while_writing_leaves_the_old_file) {
     folder f = folder_new();
     text path = path_in(&f, "a");
     put_file(path.text, "old", 3);
+    int half_way[2], status;
+    char byte;
+    ck_assert_int_eq(pipe(half_way), 0);
     pid_t child = fork();
     if (child == 0) {
         rapt__file_writer writer;
         rapt__file_begin(&writer, ctx, path.text);
         rapt__file_append(&writer, "new", 3);
-        kill(getpid(), SIGKILL);
+        _exit(write(half_way[1], "", 1) == 1 ? pause() : 1);
     }
-    int status;
+    ck_assert_int_eq(read(half_way[0], &byte, 1), 1);
+    kill(child, SIGKILL);
     waitpid(child, &status, 0);
     ck_assert(WIFSIGNALED(status));
+    close(half_way[0]);
+    close(half_way[1]);
     ck_content(ctx, path.text, "old");
     ck_assert_int_eq(rapt_file_write(ctx, path.text, "new", 3), RAPT_OK); /* what it left is in nobody's way */
     ck_content(ctx, path.text, "new");
