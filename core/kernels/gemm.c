@@ -153,7 +153,14 @@ static panels panels_in_place(const product *p, const operand *o, int64_t block,
 }
 
 static bool row_in_place(const operand *a, int64_t columns) { return a->step == 1 && columns <= IN_PLACE_COLUMNS; }
-static bool column_in_place(const operand *b, int64_t rows) { return b->stride == 1 && rows <= IN_PLACE_ROWS; }
+static bool column_in_place(const operand *b, int64_t rows) {
+    return (b->stride == 1 && rows <= IN_PLACE_ROWS) || (b->step == 1 && rows == 1);
+}
+
+/* A tile reads one row as it lies, whatever its stride. */
+static panels one_row(const product *p, const operand *a, int64_t block) {
+    return (panels){.data = at_block(p, a, block, 0), .stride = 1, .step = a->step};
+}
 
 static panels prepare(const product *p, const operand *o, bool in_place, int64_t block, int64_t first, int64_t count,
                       real *to) {
@@ -192,6 +199,7 @@ static void place_a(tile *t, const panels *a, int64_t panel, int width) {
 static void place_b(tile *t, const panels *b, int64_t panel, int width) {
     const bool apart = b->packed_last && t->columns < width;
     t->b = apart ? b->packed_last : b->data + panel * b->next;
+    t->b_column = apart ? 1 : b->stride;
     t->b_step = apart ? width : b->step;
 }
 
@@ -261,7 +269,8 @@ static void multiply_serially(const product *p, real *workspace) {
             const panels b = prepare(p, &columns, b_in_place, block, j, width, b_space);
             for (int64_t i = 0; i < g->m; i += row_step) {
                 const int64_t height = smaller(row_step, g->m - i);
-                const panels a = prepare(p, &rows, a_in_place, block, i, height, a_space);
+                const panels a =
+                    g->m == 1 ? one_row(p, &rows, block) : prepare(p, &rows, a_in_place, block, i, height, a_space);
                 multiply_panels(p, block, i, height, &a, j, width, &b);
             }
         }

@@ -4,14 +4,15 @@
 
 /* One tile of a product: C[i,j] (+)= sum_p A[i,p] B[p,j], then + bias[j] where bias isn't NULL, for i < rows <=
  * tile_rows, j < columns <= tile_columns. The sum is a chain of multiply-adds over p in order, in every lane alike.
- * More may be read than is used: all tile_columns of B, and, if a_row is 1, all tile_rows of A. Whatever is there. With
- * another a_row, rows must be tile_rows. */
+ * The other columns of B, up to tile_columns, are read too if b_column is 1; so is row `rows` of A if a_row is 1 and rows
+ * is odd and not 1. With another a_row, rows must be tile_rows; with another b_column, rows 1, columns tile_columns and
+ * b_step 1. */
 typedef struct KNAME(rapt__tile) {
     int64_t k;
     const KREAL *a;
     int64_t a_row, a_step; /* A[i,p] is at i*a_row + p*a_step */
     const KREAL *b;
-    int64_t b_step; /* B[p,j] is at p*b_step + j */
+    int64_t b_column, b_step; /* B[p,j] is at j*b_column + p*b_step */
     KREAL *c;
     int64_t c_row;
     int rows, columns;

@@ -16,6 +16,56 @@ enum { TILE_ROWS = 4 };
 #endif
 enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * LANES, LINE = 64 / (int)sizeof(real) };
 
+/* ---- transposing in registers ---- */
+
+enum { QUAD = 4, OCT = 8 };
+typedef real quad __attribute__((vector_size(QUAD * sizeof(real))));
+typedef real oct __attribute__((vector_size(OCT * sizeof(real))));
+typedef real loose_quad __attribute__((vector_size(QUAD * sizeof(real)), aligned(sizeof(real)), may_alias));
+typedef real loose_oct __attribute__((vector_size(OCT * sizeof(real)), aligned(sizeof(real)), may_alias));
+
+typedef struct quads {
+    quad at[QUAD];
+} quads;
+
+/* at[p][i] = from[i*stride + p] for i < 4, p < 4 */
+INLINE quads transposed_quads(const real *from, int64_t stride) {
+    const quad a = *(const loose_quad *)from, b = *(const loose_quad *)(from + stride);
+    const quad c = *(const loose_quad *)(from + 2 * stride), d = *(const loose_quad *)(from + 3 * stride);
+    const quad ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
+    const quad bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
+    return (quads){
+        {__builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5), __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7),
+         __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5), __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7)}};
+}
+
+typedef struct octs {
+    oct at[QUAD];
+} octs;
+
+/* Four elements from each of two places. */
+INLINE oct load_quads(const real *low, const real *high) {
+    return __builtin_shufflevector(*(const loose_quad *)low, *(const loose_quad *)high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+/* at[p][i] = from[i*stride + p] for i < 8, p < 4: two 4 x 4 blocks, one in each half of the registers. */
+INLINE octs transposed_octs(const real *from, int64_t stride) {
+    const real *high = from + QUAD * stride;
+    const oct a = load_quads(from, high), b = load_quads(from + stride, high + stride);
+    const oct c = load_quads(from + 2 * stride, high + 2 * stride),
+              d = load_quads(from + 3 * stride, high + 3 * stride);
+    const oct ac_low = __builtin_shufflevector(a, c, 0, 8, 1, 9, 4, 12, 5, 13);
+    const oct ac_high = __builtin_shufflevector(a, c, 2, 10, 3, 11, 6, 14, 7, 15);
+    const oct bd_low = __builtin_shufflevector(b, d, 0, 8, 1, 9, 4, 12, 5, 13);
+    const oct bd_high = __builtin_shufflevector(b, d, 2, 10, 3, 11, 6, 14, 7, 15);
+    return (octs){{__builtin_shufflevector(ac_low, bd_low, 0, 8, 1, 9, 4, 12, 5, 13),
+                   __builtin_shufflevector(ac_low, bd_low, 2, 10, 3, 11, 6, 14, 7, 15),
+                   __builtin_shufflevector(ac_high, bd_high, 0, 8, 1, 9, 4, 12, 5, 13),
+                   __builtin_shufflevector(ac_high, bd_high, 2, 10, 3, 11, 6, 14, 7, 15)}};
+}
+
+/* ---- tiles ---- */
+
 typedef REAL(rapt__tile) tile;
 
 /* One vector of a row of C. */
@@ -99,52 +149,50 @@ INLINE void packed_tile_product(const tile *t, const int vectors) {
     }
 }
 
+/* ---- few rows ---- */
+
+/* B's columns lie along k, and A has so few rows that packing B would take longer than the product. */
+#if VECTOR_BYTES > 16
+typedef oct chain;
+typedef octs chains;
+INLINE chains transposed_chains(const real *from, int64_t stride) { return transposed_octs(from, stride); }
+#else
+typedef quad chain;
+typedef quads chains;
+INLINE chains transposed_chains(const real *from, int64_t stride) { return transposed_quads(from, stride); }
+#endif
+enum { CHAIN = sizeof(chain) / sizeof(real), TILE_CHAINS = TILE_COLUMNS / CHAIN };
+
+static void gemm_thin(const tile *t) {
+    const real *a = t->a, *b = t->b;
+    chain sum[TILE_CHAINS] = {0};
+    int64_t p = 0;
+    for (; p + QUAD <= t->k; p += QUAD) {
+        for (int j = 0; j < TILE_CHAINS; j++) {
+            const chains block = transposed_chains(b + j * CHAIN * t->b_column + p, t->b_column);
+            for (int q = 0; q < QUAD; q++) sum[j] += a[(p + q) * t->a_step] * block.at[q];
+        }
+    }
+    for (; p < t->k; p++) {
+        for (int j = 0; j < TILE_CHAINS; j++) {
+            chain column;
+            for (int i = 0; i < CHAIN; i++) column[i] = b[(j * CHAIN + i) * t->b_column + p];
+            sum[j] += a[p * t->a_step] * column;
+        }
+    }
+    vec sums[TILE_VECTORS];
+    memcpy(sums, sum, sizeof sums);
+    put_edge(t, TILE_VECTORS, sums);
+}
+
 static void gemm_tile(const tile *t) {
+    if (t->b_column != 1) return gemm_thin(t);
     const bool half = t->columns <= LANES;
     if (t->a_row == 1) return half ? packed_tile_product(t, 1) : packed_tile_product(t, 2);
     return half ? tile_product(t, TILE_ROWS, 1, false) : tile_product(t, TILE_ROWS, 2, false);
 }
 
 /* ---- packing ---- */
-
-enum { QUAD = 4, OCT = 8 };
-typedef real quad __attribute__((vector_size(QUAD * sizeof(real))));
-typedef real oct __attribute__((vector_size(OCT * sizeof(real))));
-typedef real loose_quad __attribute__((vector_size(QUAD * sizeof(real)), aligned(sizeof(real)), may_alias));
-typedef real loose_oct __attribute__((vector_size(OCT * sizeof(real)), aligned(sizeof(real)), may_alias));
-
-/* Four elements from each of two places. */
-INLINE oct load_quads(const real *low, const real *high) {
-    return __builtin_shufflevector(*(const loose_quad *)low, *(const loose_quad *)high, 0, 1, 2, 3, 4, 5, 6, 7);
-}
-
-/* to[p*width + i] = from[i*stride + p] for i < 4, p < 4 */
-INLINE void transpose_quad(const real *from, int64_t stride, real *to, int width) {
-    const quad a = *(const loose_quad *)from, b = *(const loose_quad *)(from + stride);
-    const quad c = *(const loose_quad *)(from + 2 * stride), d = *(const loose_quad *)(from + 3 * stride);
-    const quad ac_low = __builtin_shufflevector(a, c, 0, 4, 1, 5), ac_high = __builtin_shufflevector(a, c, 2, 6, 3, 7);
-    const quad bd_low = __builtin_shufflevector(b, d, 0, 4, 1, 5), bd_high = __builtin_shufflevector(b, d, 2, 6, 3, 7);
-    *(loose_quad *)to = __builtin_shufflevector(ac_low, bd_low, 0, 4, 1, 5);
-    *(loose_quad *)(to + width) = __builtin_shufflevector(ac_low, bd_low, 2, 6, 3, 7);
-    *(loose_quad *)(to + 2 * width) = __builtin_shufflevector(ac_high, bd_high, 0, 4, 1, 5);
-    *(loose_quad *)(to + 3 * width) = __builtin_shufflevector(ac_high, bd_high, 2, 6, 3, 7);
-}
-
-/* to[p*width + i] = from[i*stride + p] for i < 8, p < 4: two 4 x 4 blocks, one in each half of the registers. */
-INLINE void transpose_oct(const real *from, int64_t stride, real *to, int width) {
-    const real *high = from + QUAD * stride;
-    const oct a = load_quads(from, high), b = load_quads(from + stride, high + stride);
-    const oct c = load_quads(from + 2 * stride, high + 2 * stride),
-              d = load_quads(from + 3 * stride, high + 3 * stride);
-    const oct ac_low = __builtin_shufflevector(a, c, 0, 8, 1, 9, 4, 12, 5, 13);
-    const oct ac_high = __builtin_shufflevector(a, c, 2, 10, 3, 11, 6, 14, 7, 15);
-    const oct bd_low = __builtin_shufflevector(b, d, 0, 8, 1, 9, 4, 12, 5, 13);
-    const oct bd_high = __builtin_shufflevector(b, d, 2, 10, 3, 11, 6, 14, 7, 15);
-    *(loose_oct *)to = __builtin_shufflevector(ac_low, bd_low, 0, 8, 1, 9, 4, 12, 5, 13);
-    *(loose_oct *)(to + width) = __builtin_shufflevector(ac_low, bd_low, 2, 10, 3, 11, 6, 14, 7, 15);
-    *(loose_oct *)(to + 2 * width) = __builtin_shufflevector(ac_high, bd_high, 0, 8, 1, 9, 4, 12, 5, 13);
-    *(loose_oct *)(to + 3 * width) = __builtin_shufflevector(ac_high, bd_high, 2, 10, 3, 11, 6, 14, 7, 15);
-}
 
 static void pack_element_by_element(int64_t k, int count, int width, const real *from, int64_t stride, int64_t step,
                                     real *to) {
@@ -153,10 +201,16 @@ static void pack_element_by_element(int64_t k, int count, int width, const real 
     }
 }
 
-/* A group is as many vectors as are packed at once: 8, or 4 where they are few or registers short. */
+/* A group is as many vectors as are packed at once: 8, or 4 where they are few or registers short.
+ * to[p*width + i] = from[i*stride + p] for i < group, p < 4 */
 INLINE void transpose_group(const int group, const real *from, int64_t stride, real *to, int width) {
-    if (group == OCT) return transpose_oct(from, stride, to, width);
-    transpose_quad(from, stride, to, width);
+    if (group == OCT) {
+        const octs block = transposed_octs(from, stride);
+        for (int p = 0; p < QUAD; p++) *(loose_oct *)(to + p * width) = block.at[p];
+    } else {
+        const quads block = transposed_quads(from, stride);
+        for (int p = 0; p < QUAD; p++) *(loose_quad *)(to + p * width) = block.at[p];
+    }
 }
 
 INLINE void copy_group(const int group, const real *from, real *to) {
