@@ -68,15 +68,6 @@ double rapt_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
     return to_normals(draw(seed, stream, index / 2)).value[index % 2];
 }
 
-void rapt__random_normal_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, double *out) {
-    normals both = {{0, 0}};
-    for (int64_t i = 0; i < n; i++) {
-        uint64_t index = first + (uint64_t)i;
-        if (i == 0 || index % 2 == 0) both = to_normals(draw(seed, stream, index / 2));
-        out[i] = both.value[index % 2];
-    }
-}
-
 void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out) {
     int64_t i = 0;
     if (n > 0 && first % 2 == 1) out[i++] = to_float(rapt_random_bits(seed, stream, first));

@@ -8,9 +8,6 @@
  * to the 24 bits of a float, so below 1 too. */
 void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out);
 
-/* out[i] = rapt_random_normal(seed, stream, first + i), the same bits at half the price. */
-void rapt__random_normal_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, double *out);
-
 /* One block of Philox4x32-10: 128 bits from a counter of 128 and a key of 64, least significant word first. */
 void rapt__philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 
