@@ -373,7 +373,7 @@ static attention_job job_of(const rapt_call *call) {
                          .value_size = v->shape[3]};
     double usual = job.key_size > 0 ? 1 / sqrt((double)job.key_size) : 1;
     job.scale = (real)(attrs->scale != 0 ? attrs->scale : usual);
-    job.keep_scale = attrs->dropout < 1 ? (real)(1 / (1 - attrs->dropout)) : 0;
+    job.keep_scale = (real)(1 / (1 - attrs->dropout));
     job.tiles = (job.queries + TILE - 1) / TILE;
     if (call->in[KEEP].data) stretch(&call->in[KEEP], call->in[KEEP].stride, job.keep_stride);
     if (call->in[BIAS].data) stretch(&call->in[BIAS], call->in[BIAS].stride, job.bias_stride);

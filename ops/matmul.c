@@ -177,11 +177,11 @@ OP_FUNCTION(matmul_backward) {
     const rapt_gradient *da = &call->din[A], *db = &call->din[B];
     bool one_matrix = is_one_matrix(b);
     rapt_status status = RAPT_OK;
-    if (da->data && a->size > 0) {
+    if (da->data) {
         rapt__matrix w = matrix_of(b, b->stride);
         status = one_matrix ? REAL(rapt__rows_product_dx)(call, a, &w, da) : da_batch(call);
     }
-    if (!status && db->data && b->size > 0) {
+    if (!status && db->data) {
         rapt__matrix dw = matrix_of(b, db->stride);
         status = one_matrix ? REAL(rapt__rows_product_dw)(call, a, &dw, db) : db_batch(call);
     }

@@ -93,7 +93,7 @@ RAPT_API rapt_tensor *rapt_linear(rapt_tensor *x, rapt_tensor *weight, rapt_tens
 
 /* ---- softmax, normalisation, losses -------------------------------------------------------------------------- */
 
-/* A row of -inf alone gives zeros, and zero gradients. */
+/* A slice of -inf alone gives zeros, log_softmax their logarithm, -inf; its gradients are zeros. */
 RAPT_API rapt_tensor *rapt_softmax(rapt_tensor *x, int axis);
 RAPT_API rapt_tensor *rapt_log_softmax(rapt_tensor *x, int axis);
 /* Over the last axis [D]: (x - mean) / sqrt(variance + eps) * weight [D] + bias [D] (Ba et al. 2016). */

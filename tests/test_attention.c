@@ -201,6 +201,29 @@ START_TEST(a_row_masked_entirely_gives_zeros_and_disturbs_nothing) {
 }
 END_TEST
 
+START_TEST(what_is_masked_may_hold_anything) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *q = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 1, 1, 1));
+    rapt_tensor *k = tensor(ctx, SHAPE(1, 1, 2, 1), VALUES(NAN, INFINITY)), *v = k;
+    rapt_attention_config config = {.keep = rapt_zeros(ctx, RAPT_BOOL, SHAPE(2))};
+    ck_zeros(rapt_attention(q, k, v, &config));
+    config.keep = rapt_from(ctx, RAPT_BOOL, SHAPE(2), (bool[]){false, true});
+    k = tensor(ctx, SHAPE(1, 1, 2, 1), VALUES(NAN, 1));
+    v = tensor(ctx, SHAPE(1, 1, 2, 1), VALUES(1e300, 5));
+    ck_values(rapt_attention(q, k, v, &config), 1, VALUES(5));
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(heads_of_no_size_weigh_all_keys_alike) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *q = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 1, 1, 0)), *k = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 1, 2, 0));
+    ck_values(rapt_attention(q, k, tensor(ctx, SHAPE(1, 1, 2, 1), VALUES(2, 4)), NULL), 1, VALUES(3));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(low_scores_are_not_taken_for_masked_ones) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *q = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 1, 1, 1)), *v = tensor(ctx, SHAPE(1, 1, 2, 1), VALUES(2, 4));
@@ -273,6 +296,9 @@ START_TEST(dropout_drops_weights_and_scales_the_others) {
         ck_assert(weight == 0 || fabs(weight - 1 / 75.0) < 1e-12);
         kept += weight != 0;
     }
+    int64_t equal = 0;
+    for (int64_t j = 0; j < S; j++) equal += rapt_at(y, j) == rapt_at(y, S + j);
+    ck_assert_int_lt(equal, 90);
     ck_assert_int_gt(kept, 5100);
     ck_assert_int_lt(kept, 5400);
     rapt_mark mark = rapt_evaluation(ctx);
@@ -316,7 +342,8 @@ END_TEST
 UNIT_MAIN("attention", it_equals_the_plain_composition_on_both_sides_of_the_tile_size,
           strided_slices_of_one_product_give_the_bits_of_copies, joining_the_heads_is_a_view,
           one_tensor_as_query_key_and_value_gets_the_sum, heads_may_share_expanded_keys,
-          a_row_masked_entirely_gives_zeros_and_disturbs_nothing, low_scores_are_not_taken_for_masked_ones,
+          a_row_masked_entirely_gives_zeros_and_disturbs_nothing, what_is_masked_may_hold_anything,
+          heads_of_no_size_weigh_all_keys_alike, low_scores_are_not_taken_for_masked_ones,
           one_causal_query_sees_all_keys, without_queries_or_keys_results_and_gradients_are_zeros,
           a_wrong_mask_is_an_error_that_says_so, dropout_drops_weights_and_scales_the_others,
           bits_do_not_depend_on_threads, the_scores_are_never_held_at_once)
