@@ -53,17 +53,46 @@ static int64_t place(const int64_t *stride, const tile *t, int64_t row) {
     return t->batch * stride[0] + t->head * stride[1] + row * stride[2];
 }
 
-static const real *input_at(const attention_job *job, int input, const tile *t, int64_t row) {
-    const rapt_array *array = &job->call->in[input];
-    return (const real *)array->data + place(array->stride, t, row);
+/* The matrix of one head, or some of its rows. */
+typedef struct matrix {
+    real *data;
+    int64_t row, column;
+} matrix;
+
+static matrix transposed(matrix m) { return (matrix){m.data, m.column, m.row}; }
+
+static matrix matrix_at(void *data, const int64_t *stride, const tile *t, int64_t row) {
+    return (matrix){(real *)data + place(stride, t, row), stride[2], stride[3]};
 }
 
-/* Row `first` of the tile in out, or in its gradient: [B,T,H,e]. */
-static int64_t out_place(const attention_job *job, const tile *t) {
-    return ((t->batch * job->queries + t->first) * job->heads + t->head) * job->value_size;
+/* From `row` on: queries, keys or values, and their gradients. */
+static matrix input_rows(const attention_job *job, int input, const tile *t, int64_t row) {
+    return matrix_at(job->call->in[input].data, job->call->in[input].stride, t, row);
 }
 
-static int64_t out_row(const attention_job *job) { return job->heads * job->value_size; }
+static matrix gradient_rows(const attention_job *job, int input, const tile *t, int64_t row) {
+    return matrix_at(job->call->din[input].data, job->call->din[input].stride, t, row);
+}
+
+/* The tile's queries in the result, or in its gradient: [B,T,H,e]. */
+static matrix result_rows(const attention_job *job, const void *result, const tile *t) {
+    int64_t first = ((t->batch * job->queries + t->first) * job->heads + t->head) * job->value_size;
+    return (matrix){(real *)result + first, job->heads * job->value_size, 1};
+}
+
+/* One of a thread's matrices [TILE, keys]. */
+static matrix scores_matrix(const attention_job *job, real *scores) { return (matrix){scores, job->keys, 1}; }
+
+/* c[m,n] (+)= a[m,k] b[k,n] */
+static void multiply(const attention_job *job, void *workspace, int64_t m, int64_t n, int64_t k, matrix a, matrix b,
+                     matrix c, bool add) {
+    REAL(rapt__gemm)
+    gemm = {.m = m, .n = n, .k = k, .add = add};
+    gemm.a = a.data, gemm.a_row = a.row, gemm.a_column = a.column;
+    gemm.b = b.data, gemm.b_row = b.row, gemm.b_column = b.column;
+    gemm.c = c.data, gemm.c_row = c.row, gemm.c_column = c.column;
+    REAL(rapt__gemm_serial)(job->kernels, &gemm, workspace);
+}
 
 /* The index of a query's row among all [B,H,T]. */
 static int64_t row_index(const attention_job *job, const tile *t, int64_t i) {
@@ -86,10 +115,6 @@ static tile tile_at(const attention_job *job, int64_t batch, int64_t head, int64
 
 /* ---- one tile's weights ---------------------------------------------------------------------------------------- */
 
-static void multiply(const attention_job *job, REAL(rapt__gemm) gemm, void *workspace) {
-    REAL(rapt__gemm_serial)(job->kernels, &gemm, workspace);
-}
-
 /* row = scale row + bias, -inf where a key isn't kept */
 static void mask_row(const attention_job *job, const tile *t, int64_t query, int64_t n, real *row) {
     const rapt_array *keep = &job->call->in[KEEP], *bias = &job->call->in[BIAS];
@@ -107,23 +132,10 @@ static void mask_row(const attention_job *job, const tile *t, int64_t query, int
     }
 }
 
-/* scores[rows, visible] = scale q k^T, biased and masked; rows are job->keys apart. */
+/* scores[rows, visible] = scale q k^T, biased and masked */
 static void fill_scores(const attention_job *job, const tile *t, real *scores, void *workspace) {
-    const int64_t *q = job->call->in[Q].stride, *k = job->call->in[K].stride;
-    multiply(job,
-             (REAL(rapt__gemm)){.m = t->rows,
-                                .n = t->visible,
-                                .k = job->key_size,
-                                .a = input_at(job, Q, t, t->first),
-                                .a_row = q[2],
-                                .a_column = q[3],
-                                .b = input_at(job, K, t, 0),
-                                .b_row = k[3],
-                                .b_column = k[2],
-                                .c = scores,
-                                .c_row = job->keys,
-                                .c_column = 1},
-             workspace);
+    multiply(job, workspace, t->rows, t->visible, job->key_size, input_rows(job, Q, t, t->first),
+             transposed(input_rows(job, K, t, 0)), scores_matrix(job, scores), false);
     for (int64_t i = 0; i < t->rows; i++)
         mask_row(job, t, t->first + i, visible_keys(job, t->first + i), scores + i * job->keys);
 }
@@ -161,13 +173,14 @@ static void forward_weights(const attention_job *job, const tile *t, real *score
     }
 }
 
-static void scale_result(const attention_job *job, const tile *t, real *y) {
+static void scale_result(const attention_job *job, const tile *t, matrix y) {
     const row_statistics *saved = (const row_statistics *)job->call->saved[0] + row_index(job, t, 0);
-    for (int64_t i = 0; i < t->rows; i++, y += out_row(job)) {
+    for (int64_t i = 0; i < t->rows; i++) {
+        real *row = y.data + i * y.row;
         if (saved[i].inverse_sum == 0)
-            memset(y, 0, (size_t)job->value_size * sizeof *y);
+            memset(row, 0, (size_t)job->value_size * sizeof *row);
         else
-            job->kernels->scale(job->value_size, saved[i].inverse_sum, y, y, false);
+            job->kernels->scale(job->value_size, saved[i].inverse_sum, row, row, false);
     }
 }
 
@@ -177,24 +190,11 @@ static void forward_tile(void *arg, int64_t chunk, int thread) {
     tile t = tile_at(job, pair / job->heads, pair % job->heads, chunk % job->tiles);
     real *scores = (real *)(job->workspace + (size_t)thread * job->thread_bytes);
     void *workspace = scores + TILE * job->keys;
-    real *y = (real *)job->call->out.data + out_place(job, &t);
-    const int64_t *v = job->call->in[V].stride;
+    matrix y = result_rows(job, job->call->out.data, &t);
     fill_scores(job, &t, scores, workspace);
     forward_weights(job, &t, scores);
-    multiply(job,
-             (REAL(rapt__gemm)){.m = t.rows,
-                                .n = job->value_size,
-                                .k = t.visible,
-                                .a = scores,
-                                .a_row = job->keys,
-                                .a_column = 1,
-                                .b = input_at(job, V, &t, 0),
-                                .b_row = v[2],
-                                .b_column = v[3],
-                                .c = y,
-                                .c_row = out_row(job),
-                                .c_column = 1},
-             workspace);
+    multiply(job, workspace, t.rows, job->value_size, t.visible, scores_matrix(job, scores), input_rows(job, V, &t, 0),
+             y, false);
     scale_result(job, &t, y);
 }
 
@@ -231,27 +231,13 @@ static void backward_weights(const attention_job *job, const tile *t, const buff
 }
 
 static void fill_slopes(const attention_job *job, const tile *t, const buffers *b) {
-    const int64_t *v = job->call->in[V].stride;
-    const real *y = (const real *)job->call->out.data + out_place(job, t);
-    const real *dy = (const real *)job->call->dout + out_place(job, t);
-    multiply(job,
-             (REAL(rapt__gemm)){.m = t->rows,
-                                .n = t->visible,
-                                .k = job->value_size,
-                                .a = dy,
-                                .a_row = out_row(job),
-                                .a_column = 1,
-                                .b = input_at(job, V, t, 0),
-                                .b_row = v[3],
-                                .b_column = v[2],
-                                .c = b->slopes,
-                                .c_row = job->keys,
-                                .c_column = 1},
-             b->workspace);
+    matrix y = result_rows(job, job->call->out.data, t), dy = result_rows(job, job->call->dout, t);
+    multiply(job, b->workspace, t->rows, t->visible, job->value_size, dy, transposed(input_rows(job, V, t, 0)),
+             scores_matrix(job, b->slopes), false);
     for (int64_t i = 0; i < t->rows; i++) {
         real *row = b->slopes + i * job->keys;
         if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, row);
-        real dot = (real)job->kernels->dot(job->value_size, y + i * out_row(job), dy + i * out_row(job));
+        real dot = (real)job->kernels->dot(job->value_size, y.data + i * y.row, dy.data + i * dy.row);
         job->kernels->softmax_backward(t->visible, b->weights + i * job->keys, row, dot, 1, row, false);
     }
 }
@@ -265,62 +251,28 @@ static void add_dbias(const attention_job *job, const tile *t, const real *slope
     }
 }
 
-/* to[row, column] (+)= sum over the tile's queries i of left[i, row] right[i, column] */
-static void sum_over_queries(const attention_job *job, const tile *t, const buffers *b, const real *left,
-                             const real *right, int64_t right_row, int64_t right_column, int input, bool add) {
-    const rapt_gradient *to = &job->call->din[input];
-    if (!to->data) return;
-    multiply(job,
-             (REAL(rapt__gemm)){.m = t->visible,
-                                .n = input == V ? job->value_size : job->key_size,
-                                .k = t->rows,
-                                .a = left,
-                                .a_row = 1,
-                                .a_column = job->keys,
-                                .b = right,
-                                .b_row = right_row,
-                                .b_column = right_column,
-                                .c = (real *)to->data + place(to->stride, t, 0),
-                                .c_row = to->stride[2],
-                                .c_column = to->stride[3],
-                                .add = add || to->add},
-             b->workspace);
+static void scale_slopes(const attention_job *job, const tile *t, real *slopes) {
+    for (int64_t i = 0; i < t->rows; i++, slopes += job->keys)
+        job->kernels->scale(t->visible, job->scale, slopes, slopes, false);
 }
 
-static void put_dq(const attention_job *job, const tile *t, const buffers *b) {
-    const rapt_gradient *to = &job->call->din[Q];
-    const int64_t *k = job->call->in[K].stride;
-    if (!to->data) return;
-    multiply(job,
-             (REAL(rapt__gemm)){.m = t->rows,
-                                .n = job->key_size,
-                                .k = t->visible,
-                                .a = b->slopes,
-                                .a_row = job->keys,
-                                .a_column = 1,
-                                .b = input_at(job, K, t, 0),
-                                .b_row = k[2],
-                                .b_column = k[3],
-                                .c = (real *)to->data + place(to->stride, t, t->first),
-                                .c_row = to->stride[2],
-                                .c_column = to->stride[3],
-                                .add = to->add},
-             b->workspace);
-}
-
+/* add: dk and dv hold the part of other tiles. */
 static void backward_tile(const attention_job *job, const tile *t, const buffers *b, bool add) {
-    const int64_t *q = job->call->in[Q].stride;
-    const real *dy = (const real *)job->call->dout + out_place(job, t);
+    const rapt_gradient *din = job->call->din;
+    matrix dropped = scores_matrix(job, b->dropped), slopes = scores_matrix(job, b->slopes);
     backward_weights(job, t, b);
-    sum_over_queries(job, t, b, b->dropped, dy, out_row(job), 1, V, add);
+    if (din[V].data)
+        multiply(job, b->workspace, t->visible, job->value_size, t->rows, transposed(dropped),
+                 result_rows(job, job->call->dout, t), gradient_rows(job, V, t, 0), add || din[V].add);
     fill_slopes(job, t, b);
-    if (job->call->din[BIAS].data) add_dbias(job, t, b->slopes);
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->slopes + i * job->keys;
-        job->kernels->scale(t->visible, job->scale, row, row, false);
-    }
-    put_dq(job, t, b);
-    sum_over_queries(job, t, b, b->slopes, input_at(job, Q, t, t->first), q[2], q[3], K, add);
+    if (din[BIAS].data) add_dbias(job, t, b->slopes);
+    scale_slopes(job, t, b->slopes);
+    if (din[Q].data)
+        multiply(job, b->workspace, t->rows, job->key_size, t->visible, slopes, input_rows(job, K, t, 0),
+                 gradient_rows(job, Q, t, t->first), din[Q].add);
+    if (din[K].data)
+        multiply(job, b->workspace, t->visible, job->key_size, t->rows, transposed(slopes),
+                 input_rows(job, Q, t, t->first), gradient_rows(job, K, t, 0), add || din[K].add);
 }
 
 /* From the last tile, which sees every key and so may store what the others add to. Without queries it stores zeros. */
