@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "nn/cache.h"
 #include "nn/check.h"
 
 const rapt_attention_layout rapt_attention_layout_torch = {
@@ -187,20 +188,35 @@ static rapt_tensor *split_heads(const rapt_multihead_attention *layer, rapt_tens
     return rapt_transpose(rapt_reshape(own, 4, shape), 1, 2);
 }
 
+static rapt_tensor *project_query(const rapt_multihead_attention *layer, rapt_tensor *x) {
+    if (!layer->packed_weight) return split_heads(layer, rapt_linear_layer_forward(layer->query, x), 0);
+    return split_heads(layer, project_packed(layer, x, 0, layer->heads * layer->head_dim), 0);
+}
+
 static heads project(const rapt_multihead_attention *layer, rapt_tensor *x, rapt_tensor *memory) {
     int64_t width = layer->heads * layer->head_dim;
     rapt_tensor *source = memory ? memory : x;
     if (!layer->packed_weight)
-        return (heads){split_heads(layer, rapt_linear_layer_forward(layer->query, x), 0),
-                       split_heads(layer, rapt_linear_layer_forward(layer->key, source), 0),
+        return (heads){project_query(layer, x), split_heads(layer, rapt_linear_layer_forward(layer->key, source), 0),
                        split_heads(layer, rapt_linear_layer_forward(layer->value, source), 0)};
     if (memory) {
         rapt_tensor *key_value = project_packed(layer, memory, width, 3 * width);
-        return (heads){split_heads(layer, project_packed(layer, x, 0, width), 0), split_heads(layer, key_value, 0),
-                       split_heads(layer, key_value, 1)};
+        return (heads){project_query(layer, x), split_heads(layer, key_value, 0), split_heads(layer, key_value, 1)};
     }
     rapt_tensor *all = project_packed(layer, x, 0, 3 * width);
     return (heads){split_heads(layer, all, 0), split_heads(layer, all, 1), split_heads(layer, all, 2)};
+}
+
+/* The keys and values of all tokens so far; those of the memory are made once. */
+static heads project_cached(const rapt_multihead_attention *layer, rapt_tensor *x, const rapt_attention_inputs *given) {
+    rapt__keys_values all = {NULL, NULL};
+    if (given->memory) all = rapt__cache_memory(given->cache, given->layer);
+    if (all.key) return (heads){project_query(layer, x), all.key, all.value};
+    heads h = project(layer, x, given->memory);
+    rapt__keys_values fresh = {h.key, h.value};
+    all = given->memory ? rapt__cache_put_memory(given->cache, given->layer, fresh)
+                        : rapt__cache_append(given->cache, given->layer, fresh);
+    return (heads){h.query, all.key, all.value};
 }
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
@@ -233,18 +249,23 @@ static bool check_inputs(const rapt_multihead_attention *layer, const rapt_tenso
     return false;
 }
 
+static int64_t count_keys(const rapt_tensor *x, const rapt_attention_inputs *given) {
+    if (given->memory) return rapt_dim(given->memory, 1);
+    return rapt_cache_length(given->cache) + rapt_dim(x, 1);
+}
+
 rapt_tensor *rapt_multihead_attention_forward(const rapt_multihead_attention *layer, rapt_tensor *x,
                                               const rapt_attention_inputs *inputs) {
     rapt_ctx *ctx = rapt_ctx_of(x);
     const rapt_attention_inputs none = {0}, *given = inputs ? inputs : &none;
     if (given->weights) *given->weights = rapt_nil(ctx);
     if (!layer || !check_inputs(layer, x, given->memory)) return rapt_nil(ctx);
-    rapt_tensor *source = given->memory ? given->memory : x;
-    int64_t scores[4] = {rapt_dim(x, 0), layer->heads, rapt_dim(x, 1), rapt_dim(source, 1)};
+    if (given->cache && !rapt__cache_check(given->cache, given->layer, x)) return rapt_nil(ctx);
+    int64_t scores[4] = {rapt_dim(x, 0), layer->heads, rapt_dim(x, 1), count_keys(x, given)};
     if (!check_masks(given, scores)) return rapt_nil(ctx);
 
     rapt_mark mark = rapt_scope_begin(ctx);
-    heads h = project(layer, x, given->memory);
+    heads h = given->cache ? project_cached(layer, x, given) : project(layer, x, given->memory);
     rapt_tensor *keep = join_keeps(given, scores);
     rapt_tensor *mixed = given->weights ? attend_showing(layer, h, keep, given->bias, given->weights)
                                         : attend(layer, h, keep, given->bias); /* [B,H,T,d] */

@@ -23,6 +23,7 @@ typedef struct rapt_feed_forward rapt_feed_forward;
 typedef struct rapt_positions rapt_positions;
 typedef struct rapt_transformer_layer rapt_transformer_layer;
 typedef struct rapt_transformer rapt_transformer;
+typedef struct rapt_cache rapt_cache;
 typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
@@ -109,6 +110,9 @@ typedef struct rapt_attention_inputs {
     rapt_tensor *bias;     /* added to the scaled scores; broadcasts to [B,H,T,S]; differentiable */
     rapt_tensor **weights; /* *weights becomes the attention weights [B,H,T,S], before dropout; slower */
 } rapt_attention_inputs;
+    rapt_cache *cache; /* x continues what is in it: S counts the tokens there too. A stack does the rest; an attention
+                          alone needs rapt_cache_keep() and rapt_cache_advance() */
+    int64_t layer;     /* its place in the cache; a stack sets it */
 
 RAPT_API rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
                                                                 const rapt_multihead_attention_config *config);
@@ -165,6 +169,8 @@ RAPT_API rapt_positions *rapt_positions_new(rapt_params *params, const rapt_posi
 /* x [...,T,dim] + positions first … first+T-1. More than there are is an error. */
 RAPT_API rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x, int64_t first);
 
+/* x [...,dim] + the positions that ids (i32 or i64) [...] name. */
+RAPT_API rapt_tensor *rapt_positions_forward_at(const rapt_positions *layer, rapt_tensor *x, rapt_tensor *ids);
 /* ---- Transformer layers and stacks ------------------------------------------------------------------------------- */
 
 /* How a layer's parameters are named (paths below its scope) and stored. */
@@ -226,6 +232,29 @@ RAPT_API rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, ra
                                                const rapt_transformer_inputs *inputs);
 
 /* ---- GPT (Radford et al. 2019) ----------------------------------------------------------------------------------- */
+/* ---- cache: the keys and values of tokens seen before ------------------------------------------------------------ */
+
+/* What a stack's attentions made of the tokens before, so that a call computes only what is new. Given as self.cache
+ * (and cross.cache, so that the memory's keys and values are made once), inside rapt_no_grad() or rapt_evaluation().
+ * A call that fails leaves the tokens in it as they were. */
+RAPT_API rapt_cache *rapt_cache_new(rapt_ctx *ctx, int64_t layers);
+RAPT_API void rapt_cache_free(rapt_cache *cache); /* or with the context; NULL is fine */
+/* Empties it for `rows` texts side by side. The first padding[b] tokens of row b are padding: nobody attends to them,
+ * and positions are counted after them; NULL: none. There is room for `capacity` tokens without growing. */
+RAPT_API rapt_status rapt_cache_begin(rapt_cache *cache, int64_t rows, int64_t capacity, const int64_t *padding);
+RAPT_API int64_t rapt_cache_length(const rapt_cache *cache); /* tokens of a row, padding included */
+/* Row i becomes what row from[i] was; there may be more or fewer of them than before. After an error it must begin
+ * again. */
+RAPT_API rapt_status rapt_cache_reorder(rapt_cache *cache, int64_t rows, const int64_t *from);
+/* Of the next T tokens: their positions, i32 [B,T], 0 for padding; and what they may attend to, bool [B,S], NULL where
+ * nothing is padded. */
+RAPT_API rapt_tensor *rapt_cache_positions(const rapt_cache *cache, int64_t tokens);
+RAPT_API rapt_tensor *rapt_cache_keep(const rapt_cache *cache, int64_t tokens);
+/* Every layer has seen T more tokens. */
+RAPT_API void rapt_cache_advance(rapt_cache *cache, int64_t tokens);
+/* Rows from[0], from[1], … of x [B,...]: [rows,...], outside the graph. For what goes beside a cache. */
+RAPT_API rapt_tensor *rapt_take_rows(rapt_tensor *x, int64_t rows, const int64_t *from);
+
 
 typedef struct rapt_gpt_config {
     int64_t vocab, context, layers, heads, dim;
@@ -250,6 +279,8 @@ RAPT_API rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden);
 
+/* [B,T] that follow what is in a cache of as many layers -> [B,T,D]. */
+RAPT_API rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache);
 enum { RAPT_IGNORED_TARGET = -100 }; /* a target that counts nowhere */
 
 /* Cross entropy of ids [B,T] against next [B,T], whose next[b,t] is already the token after ids[b,t]: nothing is

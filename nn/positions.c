@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "nn/check.h"
 
@@ -99,4 +100,39 @@ rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x,
     }
     rapt_mark mark = rapt_scope_begin(ctx);
     return rapt_scope_return(mark, rapt_add(x, rows(layer, ctx, first, count)));
+}
+
+/* The sinusoids that ids name: [...,dim]. */
+static rapt_tensor *rows_at(const rapt_positions *layer, const rapt_tensor *x, const rapt_tensor *ids) {
+    rapt_tensor *gathered = rapt_zeros(rapt_ctx_of(x), layer->type, rapt_ndim(x), rapt_shape(x));
+    char *to = rapt_data_mut(gathered);
+    size_t bytes = (size_t)layer->dim * rapt_type_bytes(layer->type);
+    for (int64_t i = 0; to && i < rapt_size(ids); i++)
+        memcpy(to + (size_t)i * bytes, (const char *)layer->table + (size_t)rapt__id_at(ids, i) * bytes, bytes);
+    return gathered;
+}
+
+static bool check_ids(const rapt_positions *layer, const rapt_tensor *x, const rapt_tensor *ids) {
+    if (rapt_is_nil(x) || !rapt__need_ids(ids, "positions", "ids")) return false;
+    int64_t shape[RAPT_MAX_DIMS] = {0};
+    int ndim = rapt_ndim(ids);
+    if (ndim > 0) memcpy(shape, rapt_shape(ids), (size_t)ndim * sizeof *shape);
+    if (ndim < RAPT_MAX_DIMS) shape[ndim] = layer->dim;
+    if (!rapt__need_shape(x, "positions", "x", ndim + 1, shape)) return false;
+    for (int64_t i = 0; i < rapt_size(ids); i++) {
+        int64_t id = rapt__id_at(ids, i);
+        if (id >= 0 && id < layer->length) continue;
+        rapt_fail(rapt_ctx_of(x), RAPT_ERROR_ARGUMENT, "positions: %" PRId64 " at %" PRId64 ", but there are %" PRId64,
+                  id, i, layer->length);
+        return false;
+    }
+    return true;
+}
+
+rapt_tensor *rapt_positions_forward_at(const rapt_positions *layer, rapt_tensor *x, rapt_tensor *ids) {
+    rapt_ctx *ctx = rapt_ctx_of(x);
+    if (!layer || !check_ids(layer, x, ids)) return rapt_nil(ctx);
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *positions = layer->weight ? rapt_embedding(ids, layer->weight, -1) : rows_at(layer, x, ids);
+    return rapt_scope_return(mark, rapt_add(x, positions));
 }

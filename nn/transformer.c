@@ -198,11 +198,12 @@ rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_transform
     return rapt_ctx_status(ctx) ? NULL : stack;
 }
 
-/* Layer i's inputs: the stack's, with its own places for attention weights. */
+/* Layer i's inputs: the stack's, with its own places for attention weights and in caches. */
 static rapt_transformer_inputs inputs_of(const rapt_transformer_inputs *inputs, int64_t i) {
     rapt_transformer_inputs own = *inputs;
     if (own.self.weights) own.self.weights += i;
     if (own.cross.weights) own.cross.weights += i;
+    own.self.layer = own.cross.layer = i;
     return own;
 }
 
@@ -214,11 +215,14 @@ rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor
     clear_weights(ctx, given->self.weights, stack->layers);
     clear_weights(ctx, given->cross.weights, stack->layers);
     rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_transformer_inputs all = *given;
+    if (all.self.cache && !all.self.key_keep) all.self.key_keep = rapt_cache_keep(all.self.cache, rapt_dim(x, 1));
     for (int64_t i = 0; i < stack->layers; i++) {
-        rapt_transformer_inputs own = inputs_of(given, i);
+        rapt_transformer_inputs own = inputs_of(&all, i);
         x = rapt_transformer_layer_forward(stack->layer[i], x, &own);
     }
     if (stack->final_norm) x = rapt_norm_layer_forward(stack->final_norm, x);
+    rapt_cache_advance(all.self.cache, rapt_dim(x, 1));
     rapt__hold(given->self.weights, stack->layers);
     rapt__hold(given->cross.weights, stack->layers);
     x = rapt_scope_return(mark, x);

@@ -130,19 +130,31 @@ rapt_ctx *rapt__gpt_ctx(const rapt_gpt *gpt) { return gpt ? rapt_params_ctx(gpt-
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
-static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids) {
+/* before: tokens in front of these. */
+static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t before) {
     if (!rapt__need_ids(ids, "gpt", "ids") || !rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1}))
         return false;
-    int64_t tokens = rapt_dim(ids, 1), context = gpt->config.context;
+    int64_t tokens = before + rapt_dim(ids, 1), context = gpt->config.context;
     if (tokens <= context) return true;
     rapt_fail(rapt_ctx_of(ids), RAPT_ERROR_ARGUMENT, "gpt: %" PRId64 " tokens, but the context holds %" PRId64, tokens,
               context);
     return false;
 }
 
+rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache) {
+    rapt_ctx *ctx = rapt_ctx_of(ids);
+    if (!gpt || !cache || !check_ids(gpt, ids, rapt_cache_length(cache))) return rapt_nil(ctx);
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *x = rapt_positions_forward_at(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids),
+                                               rapt_cache_positions(cache, rapt_dim(ids, 1)));
+    x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
+    return rapt_scope_return(mark,
+                             rapt_transformer_forward(gpt->stack, x, &(rapt_transformer_inputs){.self.cache = cache}));
+}
+
 rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!gpt || !check_ids(gpt, ids)) return rapt_nil(ctx);
+    if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
     x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
