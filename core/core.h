@@ -389,8 +389,8 @@ RAPT_API void rapt_params_clear_grad(rapt_params *params);
 RAPT_API rapt_status rapt_params_scale_grad(rapt_params *params, double factor);
 
 /* Writes all parameters under their names, or reads them: every name must be there with its shape, nothing may be left
- * over (names that start with one of the NULL-terminated ignored prefixes apart); the error lists what differs. A
- * failed load leaves the parameters as they were. */
+ * over; the error lists what differs. Names that start with one of the NULL-terminated ignored prefixes may be left
+ * over, or be missing: those parameters keep their values. A failed load leaves the parameters as they were. */
 RAPT_API rapt_status rapt_params_save(rapt_params *params, const char *path);
 RAPT_API rapt_status rapt_params_load(rapt_params *params, const char *path, const char *const *ignored);
 

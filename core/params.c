@@ -313,8 +313,15 @@ static bool same_values(const rapt_tensor *a, const rapt_tensor *b) {
     return a->type == b->type && memcmp(rapt__elements(a), rapt__elements(b), a->storage->bytes) == 0;
 }
 
+static bool starts_with_any(const char *name, const char *const *prefixes) {
+    for (; prefixes && *prefixes; prefixes++)
+        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0) return true;
+    return false;
+}
+
 /* A parameter's values from the file, under its own name or any alias; where several are there they must be equal. */
-static rapt_tensor *values_for(const root *r, rapt_safetensors *file, const entry *e, complaints *c) {
+static rapt_tensor *values_for(const root *r, rapt_safetensors *file, const entry *e, const char *const *ignored,
+                               complaints *c) {
     bool named = rapt_safetensors_has(file, e->name);
     rapt_tensor *found = named ? fitting(file, e->name, e->tensor, c) : NULL;
     for (int64_t i = 0; i < r->alias_count; i++) {
@@ -326,14 +333,8 @@ static rapt_tensor *values_for(const root *r, rapt_safetensors *file, const entr
             complain(c, "; \"%s\" and \"%s\" are one parameter but differ", e->name, alias);
         if (!found) found = other;
     }
-    if (!named) complain(c, "; \"%s\" is missing", e->name);
+    if (!named && !starts_with_any(e->name, ignored)) complain(c, "; \"%s\" is missing", e->name);
     return found;
-}
-
-static bool starts_with_any(const char *name, const char *const *prefixes) {
-    for (; prefixes && *prefixes; prefixes++)
-        if (strncmp(name, *prefixes, strlen(*prefixes)) == 0) return true;
-    return false;
 }
 
 static void complain_of_leftovers(const rapt_params *params, const rapt_safetensors *file, const char *const *ignored,
@@ -350,12 +351,15 @@ static void load(rapt_params *params, rapt_safetensors *file, const char *path, 
                  rapt_tensor **values) {
     root *r = params->root;
     complaints c = {.count = 0};
-    for (int64_t i = 0; i < r->count && !r->ctx->status; i++) values[i] = values_for(r, file, &r->entries[i], &c);
+    for (int64_t i = 0; i < r->count && !r->ctx->status; i++)
+        values[i] = values_for(r, file, &r->entries[i], ignored, &c);
     complain_of_leftovers(params, file, ignored, &c);
     if (c.count && !r->ctx->status)
         rapt_fail(r->ctx, RAPT_ERROR_FILE, "%s: doesn't fit the model in %" PRId64 " place%s%s", path, c.count,
                   c.count == 1 ? "" : "s", c.text);
-    for (int64_t i = 0; i < r->count && !r->ctx->status; i++) rapt_assign(r->entries[i].tensor, values[i]);
+    for (int64_t i = 0; i < r->count && !r->ctx->status; i++) {
+        if (values[i]) rapt_assign(r->entries[i].tensor, values[i]);
+    }
 }
 
 rapt_status rapt_params_load(rapt_params *params, const char *path, const char *const *ignored) {

@@ -72,6 +72,23 @@ bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *na
     return false;
 }
 
+bool rapt__need_kept_rows(const rapt_tensor *keep, const char *owner, const char *name, const int64_t *shape) {
+    if (!rapt__need_shape(keep, owner, name, 2, shape)) return false;
+    if (rapt_type_of(keep) != RAPT_BOOL) {
+        rapt_fail(rapt_ctx_of(keep), RAPT_ERROR_TYPE, "%s: %s must be bool (true: a token, false: padding), not %s",
+                  owner, name, rapt_type_name(rapt_type_of(keep)));
+        return false;
+    }
+    for (int64_t row = 0; row < shape[0]; row++) {
+        int64_t kept = 0;
+        for (int64_t i = 0; i < shape[1]; i++) kept += rapt_at(keep, row * shape[1] + i) != 0;
+        if (kept > 0) continue;
+        rapt_fail(rapt_ctx_of(keep), RAPT_ERROR_ARGUMENT, "%s: row %" PRId64 " of %s is all padding", owner, row, name);
+        return false;
+    }
+    return true;
+}
+
 int64_t rapt__id_at(const rapt_tensor *ids, int64_t i) {
     double id = rapt_at(ids, i); /* exact to 2^53, far above any vocabulary */
     return fabs(id) < 0x1p53 ? (int64_t)id : -1;

@@ -13,6 +13,10 @@ bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, 
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape);
 bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name);
 
+/* keep is bool and of that shape [B,T], and every row keeps something. */
+bool rapt__need_kept_rows(const rapt_tensor *keep, const char *owner, const char *name, const int64_t *shape);
+
+rapt_tensor *rapt__activate(rapt_activation activation, rapt_tensor *x); /* the default is ReLU */
 int64_t rapt__id_at(const rapt_tensor *ids, int64_t i); /* in row-major order; -1 where there is none */
 bool rapt__has_shape(const rapt_tensor *tensor, int ndim, const int64_t *shape); /* the question alone */
 

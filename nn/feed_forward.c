@@ -39,7 +39,7 @@ rapt_feed_forward *rapt_feed_forward_new(rapt_params *params, const rapt_feed_fo
     return layer->expand && layer->contract ? layer : NULL;
 }
 
-static rapt_tensor *activate(rapt_activation activation, rapt_tensor *x) {
+rapt_tensor *rapt__activate(rapt_activation activation, rapt_tensor *x) {
     switch (activation) {
     case RAPT_ACTIVATION_GELU:
         return rapt_gelu(x);
@@ -56,6 +56,6 @@ rapt_tensor *rapt_feed_forward_forward(const rapt_feed_forward *layer, rapt_tens
     rapt_ctx *ctx = rapt_ctx_of(x);
     if (!layer) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
-    rapt_tensor *hidden = activate(layer->activation, rapt_linear_layer_forward(layer->expand, x));
+    rapt_tensor *hidden = rapt__activate(layer->activation, rapt_linear_layer_forward(layer->expand, x));
     return rapt_scope_return(mark, rapt_linear_layer_forward(layer->contract, rapt_dropout(hidden, layer->dropout)));
 }

@@ -25,6 +25,7 @@ typedef struct rapt_transformer_layer rapt_transformer_layer;
 typedef struct rapt_transformer rapt_transformer;
 typedef struct rapt_cache rapt_cache;
 typedef struct rapt_gpt rapt_gpt;
+typedef struct rapt_bert rapt_bert;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
 
@@ -95,10 +96,10 @@ typedef struct rapt_multihead_attention_config {
         memory_dim; /* of what keys and values are made from; 0: dim. Another one needs a layout that isn't packed */
     bool causal;    /* aligned bottom-right: query i sees key j where j <= i + S - T */
     bool no_bias;
-    double scale;            /* of the scores; 0: 1 / sqrt(head_dim) */
-    double dropout;          /* of the attention weights */
-    double init_deviation;   /* weights: normal, biases: zeros. 0: Xavier (Glorot, Bengio 2010) and zeros */
-    double output_deviation; /* of the output projection's weight; 0: init_deviation */
+    double scale;                        /* of the scores; 0: 1 / sqrt(head_dim) */
+    double dropout;                      /* of the attention weights */
+    double init_deviation;               /* weights: normal, biases: zeros. 0: Xavier (Glorot, Bengio 2010) and zeros */
+    double output_deviation;             /* of the output projection's weight; 0: init_deviation */
     const rapt_attention_layout *layout; /* NULL: rapt_attention_layout_torch */
 } rapt_multihead_attention_config;
 
@@ -109,10 +110,10 @@ typedef struct rapt_attention_inputs {
     rapt_tensor *keep;     /* bool, broadcasts to [B,H,T,S]; both must be true where both are given */
     rapt_tensor *bias;     /* added to the scaled scores; broadcasts to [B,H,T,S]; differentiable */
     rapt_tensor **weights; /* *weights becomes the attention weights [B,H,T,S], before dropout; slower */
-} rapt_attention_inputs;
     rapt_cache *cache; /* x continues what is in it: S counts the tokens there too. A stack does the rest; an attention
                           alone needs rapt_cache_keep() and rapt_cache_advance() */
     int64_t layer;     /* its place in the cache; a stack sets it */
+} rapt_attention_inputs;
 
 RAPT_API rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
                                                                 const rapt_multihead_attention_config *config);
@@ -168,9 +169,9 @@ typedef struct rapt_positions_config {
 RAPT_API rapt_positions *rapt_positions_new(rapt_params *params, const rapt_positions_config *config);
 /* x [...,T,dim] + positions first … first+T-1. More than there are is an error. */
 RAPT_API rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x, int64_t first);
-
 /* x [...,dim] + the positions that ids (i32 or i64) [...] name. */
 RAPT_API rapt_tensor *rapt_positions_forward_at(const rapt_positions *layer, rapt_tensor *x, rapt_tensor *ids);
+
 /* ---- Transformer layers and stacks ------------------------------------------------------------------------------- */
 
 /* How a layer's parameters are named (paths below its scope) and stored. */
@@ -231,7 +232,6 @@ RAPT_API rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_
 RAPT_API rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor *x,
                                                const rapt_transformer_inputs *inputs);
 
-/* ---- GPT (Radford et al. 2019) ----------------------------------------------------------------------------------- */
 /* ---- cache: the keys and values of tokens seen before ------------------------------------------------------------ */
 
 /* What a stack's attentions made of the tokens before, so that a call computes only what is new. Given as self.cache
@@ -255,6 +255,7 @@ RAPT_API void rapt_cache_advance(rapt_cache *cache, int64_t tokens);
 /* Rows from[0], from[1], … of x [B,...]: [rows,...], outside the graph. For what goes beside a cache. */
 RAPT_API rapt_tensor *rapt_take_rows(rapt_tensor *x, int64_t rows, const int64_t *from);
 
+/* ---- GPT (Radford et al. 2019) ----------------------------------------------------------------------------------- */
 
 typedef struct rapt_gpt_config {
     int64_t vocab, context, layers, heads, dim;
@@ -278,9 +279,9 @@ RAPT_API rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids);
 /* The same in two steps: [B,T] -> [B,T,D] after the final norm; [...,D] -> [...,V]. */
 RAPT_API rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden);
-
 /* [B,T] that follow what is in a cache of as many layers -> [B,T,D]. */
 RAPT_API rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache);
+
 enum { RAPT_IGNORED_TARGET = -100 }; /* a target that counts nowhere */
 
 /* Cross entropy of ids [B,T] against next [B,T], whose next[b,t] is already the token after ids[b,t]: nothing is
@@ -298,6 +299,65 @@ RAPT_API rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory);
 /* The two halves of loading, for a model of another type, or one that is there already. */
 RAPT_API rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config);
 RAPT_API rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path);
+
+/* ---- BERT (Devlin et al. 2019) ----------------------------------------------------------------------------------- */
+
+typedef struct rapt_bert_config {
+    int64_t vocab, context, layers, heads, dim; /* context: positions */
+    int64_t ffn;                                /* 0: 4 * dim */
+    int64_t segments;                           /* 0: 2 */
+    int64_t labels;                             /* classes; 0: no head for them */
+    int64_t padding_id;                         /* its embedding gets no gradient from look-ups; below 0: none such */
+    bool no_masked_head, no_pooler;
+    bool pre_norm;              /* norm(x) goes into each sublayer, and one norm ends the stack */
+    rapt_activation activation; /* default: GELU */
+    double norm_eps;            /* 0: 1e-12 */
+    double dropout;             /* of embeddings, residuals and what is classified */
+    double attention_dropout;   /* of attention weights */
+    rapt_type type;             /* f32 or f64 */
+} rapt_bert_config;
+
+typedef struct rapt_bert_inputs {
+    rapt_tensor *ids;      /* i32 or i64 [B,T] */
+    rapt_tensor *segments; /* i32 or i64 [B,T]; NULL: all 0 */
+    rapt_tensor *keep; /* bool [B,T]: true: a token, false: padding; NULL: no padding. A row of padding is an error */
+    rapt_tensor **weights; /* [layers], become the attention weights [B,H,T,T]; NULL: not wanted */
+} rapt_bert_inputs;
+
+/* Initial weights: normal with deviation 0.02, biases 0. Names are those of Hugging Face's BertForMaskedLM and
+ * BertForSequenceClassification. */
+RAPT_API rapt_bert *rapt_bert_new(rapt_ctx *ctx, const rapt_bert_config *config);
+RAPT_API void rapt_bert_free(rapt_bert *bert); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_bert_params(const rapt_bert *bert);
+RAPT_API rapt_bert_config rapt_bert_get_config(const rapt_bert *bert);
+
+RAPT_API rapt_tensor *rapt_bert_hidden(const rapt_bert *bert, const rapt_bert_inputs *inputs); /* [B,T,D] */
+RAPT_API rapt_tensor *rapt_bert_word_logits(const rapt_bert *bert, rapt_tensor *hidden);       /* [...,D] -> [...,V] */
+/* The first token of hidden [B,T,D] through a linear layer and tanh: [B,D]; and that through the head: [B,labels]. */
+RAPT_API rapt_tensor *rapt_bert_pooled(const rapt_bert *bert, rapt_tensor *hidden);
+RAPT_API rapt_tensor *rapt_bert_class_logits(const rapt_bert *bert, rapt_tensor *hidden);
+/* Mean cross entropies: of the words at targets [B,T] that aren't RAPT_IGNORED_TARGET (0 if none), of labels [B]. */
+RAPT_API rapt_tensor *rapt_bert_word_loss(const rapt_bert *bert, rapt_tensor *hidden, rapt_tensor *targets);
+RAPT_API rapt_tensor *rapt_bert_class_loss(const rapt_bert *bert, rapt_tensor *hidden, rapt_tensor *labels);
+
+/* Which words are hidden from the model (Devlin et al. 2019, 3.1): each token with probability `share` is to be
+ * predicted; of those 80 % become the mask, 10 % any token, 10 % stay. */
+typedef struct rapt_bert_masking {
+    double share; /* 0: 0.15 */
+    int64_t mask_id, vocab;
+    const int64_t *special; /* [special_count] ids that are never chosen */
+    int64_t special_count;
+    uint64_t seed, stream; /* choices depend on these and the place alone; another stream for every batch */
+} rapt_bert_masking;
+
+/* ids [B,T], keep (bool [B,T] or NULL: padding is never chosen) -> *masked and *targets, i32 [B,T]. */
+RAPT_API rapt_status rapt_bert_mask(const rapt_tensor *ids, const rapt_tensor *keep, const rapt_bert_masking *masking,
+                                    rapt_tensor **masked, rapt_tensor **targets);
+
+/* Hugging Face's layout. Which heads a loaded model has is what the file has; labels > 0 asks for a head of that many
+ * classes, new (with a new pooler, if the file has none) unless the file has one of that size. */
+RAPT_API rapt_status rapt_bert_save(const rapt_bert *bert, const char *directory);
+RAPT_API rapt_bert *rapt_bert_load(rapt_ctx *ctx, const char *directory, int64_t labels);
 
 /* ---- sampling ---------------------------------------------------------------------------------------------------- */
 
@@ -394,8 +454,8 @@ typedef struct rapt_batches_config {
 RAPT_API rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config);
 RAPT_API void rapt_batches_free(rapt_batches *batches); /* or with the context; NULL is fine */
 
-/* x [B,T] and y [B,T] of ids' type, the tokens after x's. They belong to batches and live until its next call. False at the
- * end of sequential windows (the last batch may have fewer rows), and when the context has an error. */
+/* x [B,T] and y [B,T] of ids' type, the tokens after x's. They belong to batches and live until its next call. False at
+ * the end of sequential windows (the last batch may have fewer rows), and when the context has an error. */
 RAPT_API bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y);
 /* Batches given so far. Setting it is all that resuming needs: what follows depends on seed, stream and position. */
 RAPT_API int64_t rapt_batches_position(const rapt_batches *batches);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "nn/check.h"
+#include "nn/models/files.h"
 
 struct rapt_gpt {
     rapt_params *params;
@@ -77,17 +78,6 @@ static bool make_head(rapt_gpt *gpt) {
     return !rapt_is_nil(gpt->head);
 }
 
-/* Files written from a GPT2Model leave "transformer." out: each parameter answers to the shorter name too. */
-static bool alias_short_names(rapt_params *params) {
-    static const char prefix[] = "transformer.";
-    for (int64_t i = 0; i < rapt_params_count(params); i++) {
-        const char *name = rapt_params_name(params, i);
-        if (strncmp(name, prefix, sizeof prefix - 1) != 0) continue;
-        if (rapt_param_alias(params, name + sizeof prefix - 1, rapt_params_get(params, i)) != RAPT_OK) return false;
-    }
-    return true;
-}
-
 static bool make_parts(rapt_gpt *gpt) {
     const rapt_gpt_config *config = &gpt->config;
     rapt_params *body = rapt_params_scope(gpt->params, "transformer");
@@ -99,7 +89,8 @@ static bool make_parts(rapt_gpt *gpt) {
         &(rapt_positions_config){.length = config->context, .dim = config->dim, .init_deviation = initial_deviation});
     rapt_transformer_config stack = stack_config(config);
     gpt->stack = rapt_transformer_new(body, &stack);
-    return gpt->tokens && gpt->positions && gpt->stack && make_head(gpt) && alias_short_names(gpt->params);
+    return gpt->tokens && gpt->positions && gpt->stack && make_head(gpt) &&
+           rapt__alias_without_prefix(gpt->params, "transformer."); /* as a GPT2Model's files leave it out */
 }
 
 rapt_gpt *rapt_gpt_new(rapt_ctx *ctx, const rapt_gpt_config *config) {
@@ -141,6 +132,15 @@ static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t befor
     return false;
 }
 
+rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) {
+    rapt_ctx *ctx = rapt_ctx_of(ids);
+    if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
+    x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
+    return rapt_scope_return(mark, rapt_transformer_forward(gpt->stack, x, NULL));
+}
+
 rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
     if (!gpt || !cache || !check_ids(gpt, ids, rapt_cache_length(cache))) return rapt_nil(ctx);
@@ -150,15 +150,6 @@ rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_
     x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
     return rapt_scope_return(mark,
                              rapt_transformer_forward(gpt->stack, x, &(rapt_transformer_inputs){.self.cache = cache}));
-}
-
-rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) {
-    rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
-    rapt_mark mark = rapt_scope_begin(ctx);
-    rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
-    x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
-    return rapt_scope_return(mark, rapt_transformer_forward(gpt->stack, x, NULL));
 }
 
 rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden) {

@@ -2,7 +2,7 @@
 #ifndef RAPT_NN_TOKENIZER_H
 #define RAPT_NN_TOKENIZER_H
 
-#include "nn/nn.h"
+#include "nn/files.h"
 
 /* A growing list. Starts as zeros, but for ctx. */
 typedef struct rapt__ids {
@@ -68,12 +68,7 @@ rapt__entry *rapt__entries_from_json(rapt_ctx *ctx, const rapt_json *vocab, cons
 /* Puts what begins a tokenizer.json: its version and added_tokens. */
 void rapt__put_head(const rapt_tokenizer *tokenizer, rapt_json_writer *json);
 
-void rapt__put_bool(rapt_json_writer *json, const char *key, bool value);
-void rapt__put_string(rapt_json_writer *json, const char *key, const char *value); /* NULL: null */
-
 /* Writes directory/name as rapt_file_write() does. */
 void rapt__write_in(rapt_ctx *ctx, const char *directory, const char *name, const char *data, int64_t bytes);
-/* directory/name, freed with rapt__give(). */
-char *rapt__path_in(rapt_ctx *ctx, const char *directory, const char *name);
 
 #endif

@@ -41,7 +41,7 @@ rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path) {
     if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return load_file(ctx, path);
     char *inside = rapt__path_in(ctx, path, "tokenizer.json");
     rapt_tokenizer *tokenizer = inside ? load_file(ctx, inside) : NULL;
-    rapt__give(inside);
+    rapt_object_free(inside);
     return tokenizer;
 }
 
@@ -100,19 +100,6 @@ rapt__entry *rapt__entries_from_json(rapt_ctx *ctx, const rapt_json *vocab, cons
 
 /* ---- saving ----------------------------------------------------------------------------------------------------- */
 
-void rapt__put_bool(rapt_json_writer *json, const char *key, bool value) {
-    rapt_json_put_key(json, key);
-    rapt_json_put_bool(json, value);
-}
-
-void rapt__put_string(rapt_json_writer *json, const char *key, const char *value) {
-    rapt_json_put_key(json, key);
-    if (value)
-        rapt_json_put_string(json, value, -1);
-    else
-        rapt_json_put_null(json);
-}
-
 static void put_special(const rapt_tokenizer *tokenizer, int32_t id, rapt_json_writer *json) {
     int64_t bytes;
     const char *text = rapt_tokenizer_token(tokenizer, id, &bytes);
@@ -162,15 +149,8 @@ rapt_status rapt_tokenizer_save_vocabulary(const rapt_tokenizer *tokenizer, cons
     return rapt_ctx_status(ctx);
 }
 
-char *rapt__path_in(rapt_ctx *ctx, const char *directory, const char *name) {
-    size_t bytes = strlen(directory) + strlen(name) + 2;
-    char *path = rapt__take(ctx, bytes);
-    if (path) snprintf(path, bytes, "%s/%s", directory, name);
-    return path;
-}
-
 void rapt__write_in(rapt_ctx *ctx, const char *directory, const char *name, const char *data, int64_t bytes) {
     char *path = rapt__path_in(ctx, directory, name);
     if (path) rapt_file_write(ctx, path, data, bytes);
-    rapt__give(path);
+    rapt_object_free(path);
 }
