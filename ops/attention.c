@@ -80,8 +80,8 @@ static matrix result_rows(const attention_job *job, const void *result, const ti
     return (matrix){(real *)result + first, job->heads * job->value_size, 1};
 }
 
-/* One of a thread's matrices [TILE, keys]. */
-static matrix scores_matrix(const attention_job *job, real *scores) { return (matrix){scores, job->keys, 1}; }
+/* One of a thread's matrices, [rows, visible] for this tile. */
+static matrix scores_matrix(const tile *t, real *scores) { return (matrix){scores, t->visible, 1}; }
 
 /* c[m,n] (+)= a[m,k] b[k,n] */
 static void multiply(const attention_job *job, void *workspace, int64_t m, int64_t n, int64_t k, matrix a, matrix b,
@@ -115,10 +115,9 @@ static tile tile_at(const attention_job *job, int64_t batch, int64_t head, int64
 
 /* ---- one tile's weights ---------------------------------------------------------------------------------------- */
 
-/* row = scale row + bias, -inf where a key isn't kept */
+/* row += bias, -inf where a key isn't kept */
 static void mask_row(const attention_job *job, const tile *t, int64_t query, int64_t n, real *row) {
     const rapt_array *keep = &job->call->in[KEEP], *bias = &job->call->in[BIAS];
-    job->kernels->scale(n, job->scale, row, row, false);
     if (bias->data) {
         const real *from = (const real *)bias->data + place(job->bias_stride, t, query);
         if (job->bias_stride[3] == 1)
@@ -135,12 +134,13 @@ static void mask_row(const attention_job *job, const tile *t, int64_t query, int
 /* scores[rows, visible] = scale q k^T, biased and masked */
 static void fill_scores(const attention_job *job, const tile *t, real *scores, void *workspace) {
     multiply(job, workspace, t->rows, t->visible, job->key_size, input_rows(job, Q, t, t->first),
-             transposed(input_rows(job, K, t, 0)), scores_matrix(job, scores), false);
+             transposed(input_rows(job, K, t, 0)), scores_matrix(t, scores), false);
+    job->kernels->scale(t->rows * t->visible, job->scale, scores, scores, false);
     for (int64_t i = 0; i < t->rows; i++)
-        mask_row(job, t, t->first + i, visible_keys(job, t->first + i), scores + i * job->keys);
+        mask_row(job, t, t->first + i, visible_keys(job, t->first + i), scores + i * t->visible);
 }
 
-/* Turns a row of n scores, of which the tile has some more, into exp(score - max). */
+/* Turns a row of n scores into exp(score - max). */
 static row_statistics measure_row(const attention_job *job, int64_t n, real *row) {
     real max = job->kernels->max(n, row);
     if (max != -INFINITY) return (row_statistics){max, (real)(1 / job->kernels->exp_sum(n, row, max, row))};
@@ -165,7 +165,7 @@ static void drop_row(const attention_job *job, int64_t index, int64_t n, const r
 static void forward_weights(const attention_job *job, const tile *t, real *scores) {
     row_statistics *saved = (row_statistics *)job->call->saved[0] + row_index(job, t, 0);
     for (int64_t i = 0; i < t->rows; i++) {
-        real *row = scores + i * job->keys;
+        real *row = scores + i * t->visible;
         int64_t n = visible_keys(job, t->first + i);
         saved[i] = measure_row(job, n, row);
         if (job->attrs->dropout > 0) drop_row(job, row_index(job, t, i), n, row, row);
@@ -193,7 +193,7 @@ static void forward_tile(void *arg, int64_t chunk, int thread) {
     matrix y = result_rows(job, job->call->out.data, &t);
     fill_scores(job, &t, scores, workspace);
     forward_weights(job, &t, scores);
-    multiply(job, workspace, t.rows, job->value_size, t.visible, scores_matrix(job, scores), input_rows(job, V, &t, 0),
+    multiply(job, workspace, t.rows, job->value_size, t.visible, scores_matrix(&t, scores), input_rows(job, V, &t, 0),
              y, false);
     scale_result(job, &t, y);
 }
@@ -221,24 +221,24 @@ static void backward_weights(const attention_job *job, const tile *t, const buff
     const row_statistics *saved = (const row_statistics *)job->call->saved[0] + row_index(job, t, 0);
     fill_scores(job, t, b->weights, b->workspace);
     for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->weights + i * job->keys;
+        real *row = b->weights + i * t->visible;
         int64_t n = visible_keys(job, t->first + i);
         job->kernels->exp_sum(n, row, saved[i].max, row);
         job->kernels->scale(n, saved[i].inverse_sum, row, row, false);
         memset(row + n, 0, (size_t)(t->visible - n) * sizeof *row);
-        if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, b->dropped + i * job->keys);
+        if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, b->dropped + i * t->visible);
     }
 }
 
 static void fill_slopes(const attention_job *job, const tile *t, const buffers *b) {
     matrix y = result_rows(job, job->call->out.data, t), dy = result_rows(job, job->call->dout, t);
     multiply(job, b->workspace, t->rows, t->visible, job->value_size, dy, transposed(input_rows(job, V, t, 0)),
-             scores_matrix(job, b->slopes), false);
+             scores_matrix(t, b->slopes), false);
     for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->slopes + i * job->keys;
+        real *row = b->slopes + i * t->visible;
         if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, row);
         real dot = (real)job->kernels->dot(job->value_size, y.data + i * y.row, dy.data + i * dy.row);
-        job->kernels->softmax_backward(t->visible, b->weights + i * job->keys, row, dot, 1, row, false);
+        job->kernels->softmax_backward(t->visible, b->weights + i * t->visible, row, dot, 1, row, false);
     }
 }
 
@@ -247,26 +247,21 @@ static void add_dbias(const attention_job *job, const tile *t, const real *slope
     const int64_t *stride = job->dbias_stride;
     for (int64_t i = 0; i < t->rows; i++) {
         real *to = (real *)job->call->din[BIAS].data + place(stride, t, t->first + i);
-        for (int64_t j = 0; j < t->visible; j++) to[j * stride[3]] += slopes[i * job->keys + j];
+        for (int64_t j = 0; j < t->visible; j++) to[j * stride[3]] += slopes[i * t->visible + j];
     }
-}
-
-static void scale_slopes(const attention_job *job, const tile *t, real *slopes) {
-    for (int64_t i = 0; i < t->rows; i++, slopes += job->keys)
-        job->kernels->scale(t->visible, job->scale, slopes, slopes, false);
 }
 
 /* add: dk and dv hold the part of other tiles. */
 static void backward_tile(const attention_job *job, const tile *t, const buffers *b, bool add) {
     const rapt_gradient *din = job->call->din;
-    matrix dropped = scores_matrix(job, b->dropped), slopes = scores_matrix(job, b->slopes);
+    matrix dropped = scores_matrix(t, b->dropped), slopes = scores_matrix(t, b->slopes);
     backward_weights(job, t, b);
     if (din[V].data)
         multiply(job, b->workspace, t->visible, job->value_size, t->rows, transposed(dropped),
                  result_rows(job, job->call->dout, t), gradient_rows(job, V, t, 0), add || din[V].add);
     fill_slopes(job, t, b);
     if (din[BIAS].data) add_dbias(job, t, b->slopes);
-    scale_slopes(job, t, b->slopes);
+    job->kernels->scale(t->rows * t->visible, job->scale, b->slopes, b->slopes, false);
     if (din[Q].data)
         multiply(job, b->workspace, t->rows, job->key_size, t->visible, slopes, input_rows(job, K, t, 0),
                  gradient_rows(job, Q, t, t->first), din[Q].add);
