@@ -66,7 +66,7 @@ static void scale_row(int64_t n, real s, const real *x, real *y, bool add) {
 static double sum_row(int64_t n, const real *x) {
     widened sum = {0};
     for (int64_t i = 0; i < n; i += LANES) widened_add(&sum, widen(load(x + i, lanes_of(n - i))));
-    return widened_total(&sum);
+    return widened_total(sum);
 }
 
 static double dot_row(int64_t n, const real *x, const real *y) {
@@ -75,7 +75,7 @@ static double dot_row(int64_t n, const real *x, const real *y) {
         int lanes = lanes_of(n - i);
         widened_add_product(&sum, widen(load(x + i, lanes)), widen(load(y + i, lanes)));
     }
-    return widened_total(&sum);
+    return widened_total(sum);
 }
 
 static double sum_squares_row(int64_t n, const real *x, double centre) {
@@ -86,7 +86,7 @@ static double sum_squares_row(int64_t n, const real *x, double centre) {
         for (int j = 0; j < PARTS; j++) difference.of[j] -= centre;
         widened_add_product(&sum, difference, difference);
     }
-    double total = widened_total(&sum);
+    double total = widened_total(sum);
     for (int64_t i = whole; i < n; i++) total += (x[i] - centre) * (x[i] - centre);
     return total;
 }
@@ -109,7 +109,7 @@ static double exp_sum_row(int64_t n, const real *x, real shift, real *y) {
         store(y + i, lanes, vector_exp(load(x + i, lanes) - shift));
         widened_add(&sum, widen(load(y + i, lanes)));
     }
-    return widened_total(&sum);
+    return widened_total(sum);
 }
 
 /* ---- normalisation and softmax ---- */
@@ -147,8 +147,8 @@ static void normalise_sums_row(int64_t n, const real *x, const real *dy, real me
         if (dweight) put(dweight + i, lanes, gradient * h, true);
         if (dbias) put(dbias + i, lanes, gradient, true);
     }
-    *sum_q = widened_total(&q_sum);
-    *sum_qh = widened_total(&qh_sum);
+    *sum_q = widened_total(q_sum);
+    *sum_qh = widened_total(qh_sum);
 }
 
 /* Selection, not multiplication by 0: dy may be anything where y is 0. */

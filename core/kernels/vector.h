@@ -19,7 +19,7 @@
 enum {
     LANES = VECTOR_BYTES / (int)sizeof(real),
     WIDE_LANES = VECTOR_BYTES / (int)sizeof(double),
-    PARTS = LANES / WIDE_LANES, /* of a vec, each as many elements as a wide has */
+    PARTS = LANES / WIDE_LANES, /* wides that a vec's elements fill */
 };
 
 #ifdef RAPT_DOUBLE
@@ -32,7 +32,6 @@ typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
 typedef real loose_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
 typedef lane_bits bits __attribute__((vector_size(VECTOR_BYTES))); /* a comparison's result: each lane 0 or -1 */
 typedef double wide __attribute__((vector_size(VECTOR_BYTES)));
-typedef real part __attribute__((vector_size(VECTOR_BYTES / PARTS)));
 
 INLINE vec splat(real s) { return s - (vec){0}; }
 
@@ -54,7 +53,8 @@ INLINE void store(real *p, int lanes, vec v) {
         *(loose_vec *)p = v;
         return;
     }
-    memcpy(p, &v, (size_t)lanes * sizeof(real));
+    const vec kept = v; /* so that v itself needs no address */
+    memcpy(p, &kept, (size_t)lanes * sizeof(real));
 }
 
 /* p = v, or p += v. */
@@ -87,13 +87,24 @@ typedef struct widened {
     wide of[PARTS];
 } widened;
 
+#if defined(RAPT_DOUBLE)
+INLINE widened widen(vec v) { return (widened){{v}}; }
+#else
+#if VECTOR_BYTES == 64
+#define LOW_HALF  0, 1, 2, 3, 4, 5, 6, 7
+#define HIGH_HALF 8, 9, 10, 11, 12, 13, 14, 15
+#elif VECTOR_BYTES == 32
+#define LOW_HALF  0, 1, 2, 3
+#define HIGH_HALF 4, 5, 6, 7
+#else
+#define LOW_HALF  0, 1
+#define HIGH_HALF 2, 3
+#endif
 INLINE widened widen(vec v) {
-    part parts[PARTS];
-    memcpy(parts, &v, sizeof v);
-    widened w;
-    for (int i = 0; i < PARTS; i++) w.of[i] = __builtin_convertvector(parts[i], wide);
-    return w;
+    return (widened){{__builtin_convertvector(__builtin_shufflevector(v, v, LOW_HALF), wide),
+                      __builtin_convertvector(__builtin_shufflevector(v, v, HIGH_HALF), wide)}};
 }
+#endif
 
 INLINE void widened_add(widened *sum, widened w) {
     for (int i = 0; i < PARTS; i++) sum->of[i] += w.of[i];
@@ -103,12 +114,16 @@ INLINE void widened_add_product(widened *sum, widened a, widened b) {
     for (int i = 0; i < PARTS; i++) sum->of[i] += a.of[i] * b.of[i];
 }
 
-INLINE double widened_total(const widened *sum) {
-    double total = 0;
-    for (int i = 0; i < PARTS; i++) {
-        for (int lane = 0; lane < WIDE_LANES; lane++) total += sum->of[i][lane];
+/* The parts, then halves upon halves. */
+INLINE double widened_total(widened sum) {
+    wide total = sum.of[0];
+    for (int i = 1; i < PARTS; i++) total += sum.of[i];
+    double lanes[WIDE_LANES];
+    memcpy(lanes, &total, sizeof lanes);
+    for (int half = WIDE_LANES / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) lanes[i] += lanes[i + half];
     }
-    return total;
+    return lanes[0];
 }
 
 #endif
