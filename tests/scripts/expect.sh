@@ -9,6 +9,11 @@ fail() {
     exit 1
 }
 
+# Meson names its programs from the build folder.
+absolute() {
+    case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac
+}
+
 # expect STATUS ARGUMENTS...: $program ends with that status; its outputs are in $place/out and $place/err.
 expect() {
     wanted=$1

@@ -1,10 +1,10 @@
 #!/bin/sh
 # gpt_generate.sh PROGRAM GPT_TRAIN: gpt_generate keeps its promises, and refuses bad input with one clear line.
 . "$(dirname "$0")/expect.sh"
-program=$1
+program=$(absolute "$1") train=$(absolute "$2")
 cd "$place" || exit 1
-"$2" --layers 1 --heads 2 --dim 16 --context 8 --batch 2 --steps 3 --eval-batches 1 --out model --quiet || fail "no model"
-"$2" --layers 1 --heads 2 --dim 16 --context 8 --batch 2 --steps 3 --eval-batches 1 --out bytes --tokenizer bytes \
+"$train" --layers 1 --heads 2 --dim 16 --context 8 --batch 2 --steps 3 --eval-batches 1 --out model --quiet || fail "no model"
+"$train" --layers 1 --heads 2 --dim 16 --context 8 --batch 2 --steps 3 --eval-batches 1 --out bytes --tokenizer bytes \
     --quiet || fail "no model of bytes"
 
 refuse 2 '--model is needed'

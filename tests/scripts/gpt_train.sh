@@ -1,7 +1,7 @@
 #!/bin/sh
 # gpt_train.sh PROGRAM: gpt_train keeps its promises, and refuses bad input with one clear line.
 . "$(dirname "$0")/expect.sh"
-program=$1
+program=$(absolute "$1")
 cd "$place" || exit 1
 tiny="--layers 1 --heads 2 --dim 16 --context 8 --batch 2 --eval-batches 2 --sample 8"
 

@@ -1,9 +1,6 @@
 #!/bin/sh
 # tokenize.sh TOKENIZE TOKENIZER_TRAIN BOOK: both keep their promises, and refuse bad input with one clear line.
 . "$(dirname "$0")/expect.sh"
-absolute() {
-    case $1 in /*) echo "$1" ;; *) echo "$PWD/$1" ;; esac
-}
 tokenize=$(absolute "$1") train=$(absolute "$2") book=$(absolute "$3")
 cd "$place" || exit 1
 
