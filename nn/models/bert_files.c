@@ -50,7 +50,7 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
                 rapt__check_weight(ctx, file, path, "bert.embeddings.position_embeddings.weight", 2,
                                    (int64_t[2]){config->context, dim});
     for (int64_t i = 0; fits && i < config->layers; i++) {
-        char name[64];
+        char name[80];
         snprintf(name, sizeof name, "bert.encoder.layer.%lld.intermediate.dense.weight", (long long)i);
         fits = rapt__check_weight(ctx, file, path, name, 2, (int64_t[2]){ffn, dim});
     }
