@@ -1,7 +1,9 @@
 /* y = softmax(scale q k^T + bias, masked) v for each batch b and head h (Vaswani et al. 2017, 3.2.1), by tiles of
  * queries, so that the scores [T,S] never exist whole; backward computes each tile's weights w again (as FlashAttention
- * does, Dao et al. 2022). With dw = dy v^T and r = sum of dy y, a row: ds = w (dw - r), dq = scale ds k, dk = scale
- * ds^T q, dv = w^T dy, dbias = ds. */
+ * does, Dao et al. 2022).
+ *
+ * With dw = dy v^T, row by row: ds = w (dw - sum of w dw), dq = scale ds k, dk = scale ds^T q, dv = w^T dy, dbias = ds.
+ */
 #include "core/memory.h"
 #include "core/random.h"
 #include "ops/op.h"
@@ -231,14 +233,14 @@ static void backward_weights(const attention_job *job, const tile *t, const buff
 }
 
 static void fill_slopes(const attention_job *job, const tile *t, const buffers *b) {
-    matrix y = result_rows(job, job->call->out.data, t), dy = result_rows(job, job->call->dout, t);
+    matrix dy = result_rows(job, job->call->dout, t);
     multiply(job, b->workspace, t->rows, t->visible, job->value_size, dy, transposed(input_rows(job, V, t, 0)),
              scores_matrix(t, b->slopes), false);
     for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->slopes + i * t->visible;
+        real *row = b->slopes + i * t->visible, *weights = b->weights + i * t->visible;
         if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, row);
-        real dot = (real)job->kernels->dot(job->value_size, y.data + i * y.row, dy.data + i * dy.row);
-        job->kernels->softmax_backward(t->visible, b->weights + i * t->visible, row, dot, 1, row, false);
+        real dot = (real)job->kernels->dot(t->visible, weights, row);
+        job->kernels->softmax_backward(t->visible, weights, row, dot, 1, row, false);
     }
 }
 
@@ -501,6 +503,7 @@ const rapt_op rapt__op_attention = {
     .min_inputs = 3,
     .max_inputs = INPUTS,
     .attrs_bytes = sizeof(attention_attrs),
+    .output_unread = true,
     .shape = attention_shape,
     .forward = BOTH(attention_forward),
     .backward = BOTH(attention_backward),
