@@ -2,7 +2,8 @@
 
 printer printer_new(const rapt_tokenizer *tokenizer) { return (printer){.tokens = rapt_text_stream_new(tokenizer)}; }
 
-bool printer_token(void *user, int64_t id) {
+bool printer_token(void *user, int64_t row, int64_t id) {
+    (void)row;
     printer *p = user;
     int64_t bytes;
     const char *text = rapt_text_stream_next(p->tokens, id, &bytes);

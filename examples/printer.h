@@ -13,7 +13,7 @@ typedef struct printer {
 
 printer printer_new(const rapt_tokenizer *tokenizer);
 /* rapt_generation's on_token, with a printer as its user; ends the generation when a signal came. */
-bool printer_token(void *user, int64_t id);
+bool printer_token(void *user, int64_t row, int64_t id);
 void printer_end(printer *p);
 
 #endif

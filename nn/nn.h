@@ -372,15 +372,57 @@ typedef struct rapt_sampling {
 /* A token by logits [V]; the draw depends on seed and index alone. NULL sampling: greedy. -1 on error. */
 RAPT_API int64_t rapt_sample_token(const rapt_tensor *logits, const rapt_sampling *sampling, uint64_t index);
 
+/* ---- generation -------------------------------------------------------------------------------------------------- */
+
+/* A model as generation sees it, decoder-only or the decoder of two. For GPT rapt_gpt_generator_new() makes one. */
+typedef struct rapt_generator {
+    rapt_ctx *ctx;
+    int64_t vocab;
+    int64_t context; /* tokens that it can see at once; 0: any number */
+    void *state;     /* what the functions are given */
+    /* Forgets all. `rows` texts follow, row b behind padding[b] tokens that count for nothing; none will have more than
+     * about `capacity` tokens. Like rapt_cache_begin(). */
+    rapt_status (*begin)(void *state, int64_t rows, int64_t capacity, const int64_t *padding);
+    /* ids i32 [rows,T], which follow those of the calls before -> logits [rows,V] of the token after the last. */
+    rapt_tensor *(*step)(void *state, rapt_tensor *ids);
+    /* Row i becomes what row from[i] was; there may be more or fewer than before. Like rapt_cache_reorder(). */
+    rapt_status (*reorder)(void *state, int64_t rows, const int64_t *from);
+} rapt_generator;
+
 typedef struct rapt_generation {
-    int64_t tokens; /* how many, at most */
-    rapt_sampling sampling;
-    /* Called with each token as it comes; false ends the generation after it. */
-    bool (*on_token)(void *user, int64_t id);
+    int64_t tokens;         /* how many, at most */
+    rapt_sampling sampling; /* row r of a batch draws with seed + r: the text it would be alone */
+    int64_t stops;          /* a text ends with any of these ids */
+    const int64_t *stop;
+    int64_t min_tokens; /* no stop token comes before there are so many others */
+    /* Logits of tokens that the text holds already, its prompt included, are divided by it where positive, multiplied
+     * where not (Keskar et al. 2019). 0 or 1: none. */
+    double repetition_penalty;
+    /* Above 1: beam search, with Hugging Face's rules, which needs temperature 0. The result with the highest
+     * (sum of log-probabilities) / (new tokens, stop token included)^length_penalty wins. 0: the sum decides. */
+    int64_t beams;
+    double length_penalty;
+    bool log_probabilities; /* are wanted */
+    /* Called with each token as it comes; false ends the row after it. From beam search tokens come at the end. */
+    bool (*on_token)(void *user, int64_t row, int64_t id);
     void *user;
 } rapt_generation;
 
-/* Continues prompt, ids [T] with T >= 1: the new ids, i32 [N]. The model sees the last `context` tokens. */
+typedef struct rapt_generated {
+    rapt_tensor *ids;               /* i32 [rows,N]: the new tokens, the stop token included, then 0 */
+    rapt_tensor *lengths;           /* i64 [rows] */
+    rapt_tensor *log_probabilities; /* f64 [rows,N], by the model alone, before rules and temperature; or NULL */
+    rapt_tensor *scores;            /* f64 [rows], of beam search; or NULL */
+} rapt_generated;
+
+/* Continues prompts[rows], ids (i32 or i64) [T] of any lengths from 1. Of a text longer than the context the model sees
+ * the end; then every token costs a whole pass. The tensors belong to the innermost scope; on error they are nil. */
+RAPT_API rapt_status rapt_generate(const rapt_generator *model, int64_t rows, rapt_tensor *const *prompts,
+                                   const rapt_generation *generation, rapt_generated *generated);
+
+/* Freed with rapt_object_free(), before the model, or with the context. */
+RAPT_API rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt);
+/* One prompt, ids [T]: the new ids, i32 [N]. */
 RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */

@@ -2,6 +2,7 @@
 #include "tests/values.h"
 
 #include "tests/files.h"
+#include "tests/generators.h"
 
 #include <rapt/nn.h>
 
@@ -138,15 +139,6 @@ static rapt_gpt *make(rapt_ctx *ctx, int64_t vocab) {
 
 static rapt_tensor *prompt(rapt_ctx *ctx) { return rapt_from(ctx, RAPT_I32, SHAPE(2), (int32_t[]){3, 1}); }
 
-/* Large weights, so that a token depends on all that the model sees. */
-static void scatter(rapt_gpt *gpt) {
-    rapt_params *params = rapt_gpt_params(gpt);
-    for (int64_t i = 0; i < rapt_params_count(params); i++) {
-        rapt_tensor *t = rapt_params_get(params, i);
-        if (rapt_ndim(t) == 2) rapt_assign(t, rapt_randn(rapt_params_ctx(params), RAPT_F32, 2, rapt_shape(t), 1));
-    }
-}
-
 START_TEST(greedy_generation_takes_the_likeliest_token_each_time) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
     rapt_gpt *gpt = make(ctx, 11);
@@ -201,8 +193,9 @@ typedef struct heard {
     int count, most;
 } heard;
 
-static bool hear(void *user, int64_t id) {
+static bool hear(void *user, int64_t row, int64_t id) {
     heard *h = user;
+    ck_assert_int_eq(row, 0);
     h->ids[h->count++] = id;
     return h->count < h->most;
 }
@@ -258,6 +251,239 @@ START_TEST(a_bad_prompt_is_named) {
 }
 END_TEST
 
+/* ---- any model --------------------------------------------------------------------------------------------------- */
+
+/* The same logits always. */
+static void constant_logits(void *user, const row_tokens *row, double *logits) {
+    (void)row;
+    memcpy(logits, user, 4 * sizeof *logits);
+}
+
+static void ck_constant(double a, double b, double c, double d, rapt_generation generation, int64_t count,
+                        const int32_t *ids) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    static plain_model model;
+    plain_model_init(&model, ctx, 4, 0, constant_logits, (double[]){a, b, c, d});
+    rapt_generated made;
+    rapt_tensor *start = ids_of(ctx, 1, (int32_t[]){3});
+    rapt_generate(&model.generator, 1, &start, &generation, &made);
+    ck_ok(ctx);
+    ck_made(&made, 0, count, ids);
+    rapt_ctx_free(ctx);
+}
+
+START_TEST(what_was_said_is_said_less_gladly) {
+    ck_constant(3, 2, 1, 0.5, (rapt_generation){.tokens = 4}, 4, (int32_t[]){0, 0, 0, 0});
+    ck_constant(3, 2, 1, 0.5, (rapt_generation){.tokens = 4, .repetition_penalty = 1}, 4, (int32_t[]){0, 0, 0, 0});
+    ck_constant(3, 2, 1, 0.5, (rapt_generation){.tokens = 4, .repetition_penalty = 10}, 4, (int32_t[]){0, 1, 2, 0});
+    ck_constant(3, 2, 1, 9, (rapt_generation){.tokens = 2, .repetition_penalty = 10}, 2, (int32_t[]){0, 1});
+    ck_constant(-1, -2, -9, -9, (rapt_generation){.tokens = 3, .repetition_penalty = 3}, 3, (int32_t[]){0, 1, 0});
+}
+END_TEST
+
+START_TEST(a_text_ends_with_a_stop_token) {
+    const int64_t stop[] = {2, 0};
+    ck_constant(3, 2, 1, 0, (rapt_generation){.tokens = 4, .stop = stop, .stops = 2}, 1, (int32_t[]){0});
+    ck_constant(3, 2, 1, 0, (rapt_generation){.tokens = 4, .stop = stop, .stops = 1}, 4, (int32_t[]){0, 0, 0, 0});
+    ck_constant(3, 2, 1, 0, (rapt_generation){.tokens = 4, .stop = stop, .stops = 2, .min_tokens = 2}, 3,
+                (int32_t[]){1, 1, 0});
+    ck_constant(3, 2, 1, 0, (rapt_generation){.tokens = 4, .stop = stop, .stops = 2, .min_tokens = 9}, 4,
+                (int32_t[]){1, 1, 1, 1});
+}
+END_TEST
+
+START_TEST(log_probabilities_are_the_models_own) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    static plain_model model;
+    plain_model_init(&model, ctx, 4, 0, constant_logits, (double[]){log(0.1), log(0.4), log(0.3), log(0.2)});
+    rapt_generated made;
+    rapt_tensor *start = ids_of(ctx, 1, (int32_t[]){1});
+    rapt_generation generation = {.tokens = 50,
+                                  .sampling = {.temperature = 3, .top_k = 3, .seed = 1},
+                                  .repetition_penalty = 2,
+                                  .log_probabilities = true};
+    model.generator.context = 10;
+    rapt_generate(&model.generator, 1, &start, &generation, &made);
+    ck_ok(ctx);
+    for (int64_t i = 0; i < 50; i++) {
+        const double share[] = {0.1, 0.4, 0.3, 0.2};
+        ck_assert_double_eq_tol(rapt_at(made.log_probabilities, i), log(share[(int)rapt_at(made.ids, i)]), 1e-12);
+    }
+    ck_assert_ptr_null(made.scores);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+/* ---- caches and batches ------------------------------------------------------------------------------------------ */
+
+enum { RAGGED = 4 };
+
+static void ragged_prompts(rapt_ctx *ctx, rapt_tensor **prompts) {
+    const int32_t ids[] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
+    const int64_t length[RAGGED] = {3, 1, 8, 5};
+    for (int i = 0; i < RAGGED; i++) prompts[i] = ids_of(ctx, length[i], ids + i / 2);
+}
+
+/* GPT with a cache against the same without; so many tokens that the window slides. */
+static void ck_cached(rapt_generation generation, double tolerance, rapt_type type) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
+    rapt_gpt *gpt = rapt_gpt_new(
+        ctx, &(rapt_gpt_config){.vocab = 11, .context = 9, .layers = 2, .heads = 2, .dim = 8, .type = type});
+    scatter(gpt);
+    static plain_model plain;
+    plain_gpt_init(&plain, gpt);
+    rapt_generator *cached = rapt_gpt_generator_new(gpt);
+    rapt_tensor *prompts[RAGGED];
+    ragged_prompts(ctx, prompts);
+    rapt_generated expected, made, alone;
+    generation.log_probabilities = true;
+    ck_assert_int_eq(rapt_generate(&plain.generator, RAGGED, prompts, &generation, &expected), RAPT_OK);
+    ck_assert_int_eq(rapt_generate(cached, RAGGED, prompts, &generation, &made), RAPT_OK);
+    for (int i = 0; i < RAGGED; i++) {
+        ck_same_row(&made, i, &expected, i, tolerance);
+        rapt_generate(cached, 1, &prompts[i], &generation, &alone);
+        ck_same_row(&made, i, &alone, 0, tolerance);
+        generation.sampling.seed++;
+    }
+    ck_ok(ctx);
+    rapt_object_free(cached);
+    rapt_ctx_free(ctx);
+}
+
+START_TEST(a_ragged_batch_with_a_cache_is_each_prompt_alone_without) {
+    const int64_t stop[] = {1};
+    const rapt_generation generations[] = {
+        {.tokens = 5},
+        {.tokens = 12},
+        {.tokens = 12, .sampling = {.temperature = 1, .seed = 5}},
+        {.tokens = 12, .sampling = {.temperature = 2, .top_k = 5, .seed = 5}, .stops = 1, .stop = stop},
+        {.tokens = 12, .sampling = {.temperature = 1, .seed = 8}, .repetition_penalty = 1.5, .stops = 1, .stop = stop},
+    };
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
+        ck_cached(generations[i], 1e-10, RAPT_F64);
+        ck_cached(generations[i], 1e-4, RAPT_F32);
+    }
+}
+END_TEST
+
+/* As long as the context holds all, each token is one step of one token; rows that ended are left out. */
+START_TEST(each_token_is_read_once) {
+    const int64_t stop[] = {2};
+    int64_t vocab = 5;
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    static plain_model model;
+    plain_model_init(&model, ctx, vocab, 0, chaotic_logits, &vocab);
+    rapt_tensor *prompts[RAGGED] = {ids_of(ctx, 1, (int32_t[]){0}), ids_of(ctx, 2, (int32_t[]){0, 1}),
+                                    ids_of(ctx, 1, (int32_t[]){3}), ids_of(ctx, 1, (int32_t[]){4})};
+    rapt_generated made;
+    rapt_generate(&model.generator, RAGGED, prompts, &(rapt_generation){.tokens = 20, .stops = 1, .stop = stop}, &made);
+    ck_ok(ctx);
+    ck_assert_int_eq(model.begins, 1);
+    int64_t longest = 0, ends = 0, left = 0;
+    for (int i = 0; i < RAGGED; i++) {
+        int64_t length = (int64_t)rapt_at(made.lengths, i);
+        if (length > longest) longest = length;
+        left += length == 20;
+    }
+    for (int i = 0; i < RAGGED; i++) ends += rapt_at(made.lengths, i) < (double)longest;
+    ck_assert_int_eq(model.steps, longest);
+    ck_assert(ends > 0 && model.reorders > 0 && model.reorders <= ends);
+    ck_assert_int_lt(left, RAGGED);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+static bool hear_second(void *user, int64_t row, int64_t id) {
+    (void)id;
+    int *counts = user;
+    counts[row]++;
+    return row != 1 || counts[row] < 2;
+}
+
+START_TEST(the_listener_ends_one_row_alone) {
+    int64_t vocab = 5;
+    int heard_of[RAGGED] = {0};
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    static plain_model model;
+    plain_model_init(&model, ctx, 11, 0, chaotic_logits, &vocab);
+    rapt_tensor *prompts[RAGGED];
+    ragged_prompts(ctx, prompts);
+    rapt_generated made;
+    rapt_generate(&model.generator, RAGGED, prompts,
+                  &(rapt_generation){.tokens = 6, .on_token = hear_second, .user = heard_of}, &made);
+    ck_ok(ctx);
+    for (int i = 0; i < RAGGED; i++) {
+        ck_assert_int_eq(heard_of[i], i == 1 ? 2 : 6);
+        ck_assert_int_eq((int)rapt_at(made.lengths, i), heard_of[i]);
+    }
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_second_text_takes_no_more_memory) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = 1});
+    rapt_gpt *gpt = make(ctx, 11);
+    rapt_generation generation = {.tokens = 12, .sampling = {.temperature = 1, .top_k = 3}};
+    int64_t allocations[2];
+    for (int i = 0; i < 2; i++) {
+        rapt_mark mark = rapt_scope_begin(ctx);
+        rapt_gpt_generate(gpt, prompt(ctx), &generation);
+        rapt_scope_end(mark);
+        allocations[i] = rapt_ctx_memory(ctx).allocations;
+    }
+    ck_ok(ctx);
+    ck_assert_int_eq(allocations[0], allocations[1]);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+/* ---- errors ------------------------------------------------------------------------------------------------------ */
+
+static rapt_tensor *give_too_little(void *state, rapt_tensor *ids) {
+    (void)state;
+    return rapt_zeros(rapt_ctx_of(ids), RAPT_F32, SHAPE(1, 3));
+}
+
+START_TEST(what_cannot_be_generated_is_named) {
+    int64_t vocab = 4;
+    const int64_t outside[] = {1, 4};
+    rapt_ctx *ctx = rapt_ctx_new(NULL), *other = rapt_ctx_new(NULL);
+    static plain_model model;
+    plain_model_init(&model, ctx, vocab, 0, chaotic_logits, &vocab);
+    rapt_tensor *good = ids_of(ctx, 1, (int32_t[]){1}), *missing = NULL, *foreign = ids_of(other, 1, (int32_t[]){1});
+    const struct {
+        rapt_tensor *prompt;
+        rapt_generation generation;
+        const char *message;
+    } cases[] = {
+        {missing, {.tokens = 1}, "generate: a prompt is missing"},
+        {foreign, {.tokens = 1}, "generate: a prompt is of another context"},
+        {good, {.tokens = -1}, "generate: tokens must be finite and not below 0, not -1"},
+        {good, {.tokens = 1, .min_tokens = -1}, "generate: min_tokens must be finite and not below 0, not -1"},
+        {good,
+         {.tokens = 1, .repetition_penalty = -2},
+         "generate: repetition_penalty must be finite and not below 0, not -2"},
+        {good, {.tokens = 1, .stops = 2, .stop = outside}, "generate: stop id 4 is outside the vocabulary of 4"},
+        {good, {.tokens = 1, .stops = 1}, "generate: stop id -1 is outside the vocabulary of 4"},
+        {good, {.tokens = 1, .length_penalty = NAN}, "generate: length_penalty must be finite"},
+        {good, {.tokens = (int64_t)1 << 40}, "generate: tokens must be below 2^31"},
+    };
+    rapt_generated made;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rapt_tensor *given = cases[i].prompt;
+        ck_assert_int_eq(rapt_generate(&model.generator, 1, &given, &cases[i].generation, &made), RAPT_ERROR_ARGUMENT);
+        ck_assert(rapt_is_nil(made.ids) && rapt_is_nil(made.lengths));
+        ck_failed(ctx, RAPT_ERROR_ARGUMENT, cases[i].message);
+    }
+    model.generator.step = give_too_little;
+    rapt_generate(&model.generator, 1, &good, &(rapt_generation){.tokens = 1}, &made);
+    ck_failed(ctx, RAPT_ERROR_SHAPE, "generate: logits must be [1,4], not [1,3]");
+    ck_assert_ptr_null(rapt_gpt_generator_new(NULL));
+    rapt_ctx_free(ctx);
+    rapt_ctx_free(other);
+}
+END_TEST
+
 /* From a text to a text. */
 static void read_and_continue(rapt_ctx *ctx, void *unused) {
     (void)unused;
@@ -285,4 +511,7 @@ UNIT_MAIN("generate", tokens_come_as_often_as_their_probabilities_say, a_draw_de
           tiny_temperatures_and_huge_logits_stay_finite, logits_without_a_largest_number_are_an_error,
           settings_out_of_range_are_named, of_a_long_prompt_the_model_sees_as_much_as_its_context_holds,
           greedy_generation_takes_the_likeliest_token_each_time, each_token_is_told_and_the_listener_may_end_it,
-          generation_disturbs_no_training, a_bad_prompt_is_named, each_allocation_may_fail)
+          generation_disturbs_no_training, what_was_said_is_said_less_gladly, a_text_ends_with_a_stop_token,
+          log_probabilities_are_the_models_own, a_ragged_batch_with_a_cache_is_each_prompt_alone_without,
+          each_token_is_read_once, the_listener_ends_one_row_alone, a_second_text_takes_no_more_memory,
+          what_cannot_be_generated_is_named, a_bad_prompt_is_named, each_allocation_may_fail)
