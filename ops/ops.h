@@ -101,6 +101,11 @@ RAPT_API rapt_tensor *rapt_layer_norm(rapt_tensor *x, rapt_tensor *weight, rapt_
 /* Over the last axis [D]: x / sqrt(mean of squares + eps) * weight [D] (Zhang, Sennrich 2019). */
 RAPT_API rapt_tensor *rapt_rms_norm(rapt_tensor *x, rapt_tensor *weight, double eps);
 
+/* Each column of x [...,C] alone: (x - mean) / sqrt(variance + eps) * weight [C] + bias [C] (Ioffe, Szegedy 2015). mean
+ * and variance [C]: given ones, as in evaluation; both NULL: the column's own, as in training. */
+RAPT_API rapt_tensor *rapt_batch_norm(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *bias, rapt_tensor *mean,
+                                      rapt_tensor *variance, double eps);
+
 typedef enum rapt_reduction { RAPT_REDUCE_MEAN = 0, RAPT_REDUCE_SUM, RAPT_REDUCE_NONE } rapt_reduction;
 
 typedef struct rapt_cross_entropy_config {
@@ -132,6 +137,43 @@ typedef struct rapt_attention_config {
  * zeros. The T x S scores are never held at once. NULL config: defaults. */
 RAPT_API rapt_tensor *rapt_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor *v,
                                      const rapt_attention_config *config);
+
+typedef struct rapt_additive_attention_weights {
+    rapt_tensor *wq, *wk; /* [A,Dq], [A,Dk]; NULL: q, or k, is given as the product with it, which can serve many calls */
+    rapt_tensor *wv;      /* [A] */
+} rapt_additive_attention_weights;
+
+/* y[t] = the sum of v[s] weighted by softmax over s of wv . tanh(wq q[t] + wk k[s]) (Bahdanau et al. 2015): q [B,T,Dq],
+ * k [B,S,Dk], v [B,S,Dv] -> [B,T,Dv]. keep (bool [B,S], NULL: all): what may be attended to; with nothing left y is 0. */
+RAPT_API rapt_tensor *rapt_additive_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor *v,
+                                              const rapt_additive_attention_weights *weights, rapt_tensor *keep);
+
+/* ---- recurrent cells over sequences ------------------------------------------------------------------------- */
+
+/* PyTorch's layout: G blocks of H rows, one a gate: 1 in rnn; r, z, n in gru; i, f, g, o in lstm. */
+typedef struct rapt_recurrent_weights {
+    rapt_tensor *weight_ih, *weight_hh; /* [GH,D], [GH,H] */
+    rapt_tensor *bias_ih, *bias_hh;     /* [GH]; NULL: none */
+} rapt_recurrent_weights;
+
+typedef struct rapt_recurrent_state {
+    rapt_tensor *h, *c; /* [B,H]; c in lstm alone */
+} rapt_recurrent_state;
+
+typedef struct rapt_recurrent_inputs {
+    rapt_tensor *keep;          /* bool [B,T]: false: padding, which leaves the state as it is; NULL: no padding */
+    rapt_recurrent_state first; /* the state before the first step; NULL: zeros */
+    bool reverse;               /* from the last step to the first */
+    rapt_recurrent_state *last; /* becomes the state after all steps, in the innermost scope; NULL: not wanted */
+} rapt_recurrent_inputs;
+
+/* x [B,T,D], T >= 1 -> h after each step [B,T,H], 0 at padding. inputs NULL: none. */
+RAPT_API rapt_tensor *rapt_rnn(rapt_tensor *x, const rapt_recurrent_weights *weights,
+                               const rapt_recurrent_inputs *inputs); /* tanh (Elman 1990) */
+RAPT_API rapt_tensor *rapt_gru(rapt_tensor *x, const rapt_recurrent_weights *weights,
+                               const rapt_recurrent_inputs *inputs); /* Cho et al. 2014 */
+RAPT_API rapt_tensor *rapt_lstm(rapt_tensor *x, const rapt_recurrent_weights *weights,
+                                const rapt_recurrent_inputs *inputs); /* Hochreiter, Schmidhuber 1997 */
 
 /* ---- the registry ------------------------------------------------------------------------------------------- */
 

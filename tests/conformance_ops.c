@@ -183,6 +183,16 @@ static void run_rms_norm(conformance_case *c) {
     conformance_output(c, "y", rapt_rms_norm(x, weight, conformance_number(c, "eps", 1e-5)));
 }
 
+static void run_batch_norm(conformance_case *c) {
+    rapt_tensor *x = conformance_input(c, "x"), *weight = conformance_input(c, "weight");
+    rapt_tensor *bias = conformance_input(c, "bias"), *mean = NULL, *variance = NULL;
+    if (!conformance_bool(c, "training", false)) {
+        mean = conformance_optional_input(c, "mean");
+        variance = conformance_optional_input(c, "var");
+    }
+    conformance_output(c, "y", rapt_batch_norm(x, weight, bias, mean, variance, conformance_number(c, "eps", 1e-5)));
+}
+
 static rapt_reduction reduction_of(conformance_case *c) {
     const char *name = conformance_string(c, "reduction", "mean");
     if (strcmp(name, "mean") == 0) return RAPT_REDUCE_MEAN;
@@ -294,6 +304,32 @@ static void run_transformer_decoder_layer(conformance_case *c) {
     conformance_output(c, "y", rapt_transformer_layer_forward(layer, x, &inputs));
 }
 
+static void run_additive_attention(conformance_case *c) {
+    rapt_tensor *q = conformance_input(c, "q"), *k = conformance_input(c, "k"), *v = conformance_input(c, "v");
+    rapt_additive_attention_weights weights = {
+        .wq = conformance_input(c, "wq"), .wk = conformance_input(c, "wk"), .wv = conformance_input(c, "wv")};
+    rapt_tensor *keep = conformance_optional_input(c, "keep");
+    conformance_output(c, "y", rapt_additive_attention(q, k, v, &weights, keep));
+}
+
+typedef rapt_tensor *recurrent(rapt_tensor *x, const rapt_recurrent_weights *weights,
+                               const rapt_recurrent_inputs *inputs);
+
+static void run_recurrent(conformance_case *c, recurrent *function) {
+    rapt_tensor *x = conformance_input(c, "x");
+    rapt_recurrent_weights weights = {.weight_ih = conformance_input(c, "p.weight_ih_l0"),
+                                      .weight_hh = conformance_input(c, "p.weight_hh_l0"),
+                                      .bias_ih = conformance_optional_input(c, "p.bias_ih_l0"),
+                                      .bias_hh = conformance_optional_input(c, "p.bias_hh_l0")};
+    conformance_output(c, "y", function(x, &weights, NULL));
+}
+
+static void run_rnn(conformance_case *c) { run_recurrent(c, rapt_rnn); }
+
+static void run_gru(conformance_case *c) { run_recurrent(c, rapt_gru); }
+
+static void run_lstm(conformance_case *c) { run_recurrent(c, rapt_lstm); }
+
 static void run_sinusoidal_positions(conformance_case *c) {
     int64_t length = conformance_integer(c, "length", 0), dim = conformance_integer(c, "dim", 0);
     conformance_output(c, "y", rapt_sinusoidal_positions(c->ctx, c->type, length, dim));
@@ -365,16 +401,20 @@ typedef struct named_op {
 } named_op;
 
 static const named_op ops[] = {
+    {"additive_attention", run_additive_attention},
     {"attention", run_attention},
+    {"batch_norm", run_batch_norm},
     {"concat", run_concat},
     {"cross_entropy", run_cross_entropy},
     {"embedding", run_embedding},
     {"expand", run_expand},
     {"gelu", run_gelu},
+    {"gru", run_gru},
     {"layer_norm", run_layer_norm},
     {"linear", run_linear},
     {"log_softmax", run_log_softmax},
     {"logsumexp", run_logsumexp},
+    {"lstm", run_lstm},
     {"masked_fill", run_masked_fill},
     {"masked_softmax", run_masked_softmax},
     {"max", run_max},
@@ -386,6 +426,7 @@ static const named_op ops[] = {
     {"pow", run_pow},
     {"reshape", run_reshape},
     {"rms_norm", run_rms_norm},
+    {"rnn", run_rnn},
     {"sinusoidal_positions", run_sinusoidal_positions},
     {"slice", run_slice},
     {"softmax", run_softmax},
