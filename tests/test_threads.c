@@ -72,6 +72,42 @@ START_TEST(many_small_jobs_lose_nothing) {
 }
 END_TEST
 
+typedef struct numbered {
+    int parity; /* of the job */
+    atomic_int calls, strangers;
+} numbered;
+
+static void call_even(void *arg, int64_t chunk, int thread) {
+    (void)chunk, (void)thread;
+    numbered *job = arg;
+    atomic_fetch_add(&job->calls, 1);
+    if (job->parity != 0) atomic_fetch_add(&job->strangers, 1);
+}
+
+static void call_odd(void *arg, int64_t chunk, int thread) {
+    (void)chunk, (void)thread;
+    numbered *job = arg;
+    atomic_fetch_add(&job->calls, 1);
+    if (job->parity != 1) atomic_fetch_add(&job->strangers, 1);
+}
+
+/* A worker that is late for one job must not begin the next before all of it is there. */
+START_TEST(a_late_worker_never_mixes_two_jobs) {
+    enum { THREADS = 3, JOBS = 50000 };
+    rapt__workers *workers = rapt__workers_new(THREADS, NULL);
+    static numbered jobs[2]; /* two, so that a stranger's calls land in memory that is there */
+    for (int i = 0; i < JOBS; i++) {
+        numbered *job = &jobs[i % 2];
+        job->parity = i % 2;
+        atomic_store(&job->calls, 0);
+        rapt__workers_run(workers, 2 + i % 2, i % 2 ? call_odd : call_even, job);
+        ck_assert_int_eq(job->calls, 2 + i % 2);
+        ck_assert_int_eq(job->strangers, 0);
+    }
+    rapt__workers_free(workers);
+}
+END_TEST
+
 START_TEST(workers_that_fell_asleep_come_back) {
     rapt__workers *workers = rapt__workers_new(3, NULL);
     for (int job = 0; job < 50; job++) {
@@ -228,7 +264,7 @@ START_TEST(available_cpus_are_within_the_affinity) {
 END_TEST
 
 UNIT_MAIN("threads", each_chunk_runs_once_with_1_to_17_threads, many_small_jobs_lose_nothing,
-          workers_that_fell_asleep_come_back, two_threads_really_run_at_once,
+          a_late_worker_never_mixes_two_jobs, workers_that_fell_asleep_come_back, two_threads_really_run_at_once,
           pools_of_several_threads_live_side_by_side, a_forked_child_has_workers_of_its_own,
           a_forked_child_may_free_the_pool_unused, without_new_threads_the_caller_does_all_the_work,
           memory_is_the_callers_and_comes_back, available_cpus_are_within_the_affinity)
