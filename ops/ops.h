@@ -148,6 +148,20 @@ typedef struct rapt_additive_attention_weights {
 RAPT_API rapt_tensor *rapt_additive_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor *v,
                                               const rapt_additive_attention_weights *weights, rapt_tensor *keep);
 
+/* ---- rotary positions --------------------------------------------------------------------------------------- */
+
+typedef struct rapt_rotary_config {
+    int64_t first;          /* position of the first token, where positions is NULL */
+    rapt_tensor *positions; /* i32 or i64 [B,T]; NULL: first, first + 1, … */
+    int64_t dims;           /* how many elements of a head turn, even; 0: all */
+    double base;            /* 0: 10000 */
+    bool interleaved;       /* pairs are (2i, 2i + 1), not (i, i + dims / 2) */
+} rapt_rotary_config;
+
+/* x [B,H,T,d] of any strides, each pair of elements turned by an angle that grows with the token's position (Su et al.
+ * 2021), so that q k^T depends on distances alone. NULL config: defaults. */
+RAPT_API rapt_tensor *rapt_rotary(rapt_tensor *x, const rapt_rotary_config *config);
+
 /* ---- recurrent cells over sequences ------------------------------------------------------------------------- */
 
 /* PyTorch's layout: G blocks of H rows, one a gate: 1 in rnn; r, z, n in gru; i, f, g, o in lstm. */
