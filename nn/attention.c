@@ -8,8 +8,10 @@ const rapt_attention_layout rapt_attention_layout_torch = {
     .packed_weight = "in_proj_weight", .packed_bias = "in_proj_bias", .output = "out_proj"};
 
 struct rapt_multihead_attention {
-    int64_t dim, memory_dim, heads, head_dim;
+    int64_t dim, memory_dim, heads, kv_heads, head_dim;
     bool causal, input_major;
+    bool rotary, rotary_interleaved;
+    double rotary_base;
     double scale, dropout;
     rapt_tensor *packed_weight, *packed_bias; /* of query, key, value in this order; NULL: three linear layers */
     rapt_linear_layer *query, *key, *value;
@@ -23,11 +25,26 @@ static bool check_numbers(rapt_ctx *ctx, const rapt_multihead_attention_config *
     return rapt__need_size(ctx, owner, "dim", config->dim) && rapt__need_size(ctx, owner, "heads", config->heads) &&
            (config->head_dim == 0 || rapt__need_size(ctx, owner, "head_dim", config->head_dim)) &&
            rapt__need_size(ctx, owner, "heads * head_dim", config->heads * (config->head_dim ? config->head_dim : 1)) &&
+           rapt__need_not_negative(ctx, owner, "rotary_base", config->rotary_base) &&
            (config->memory_dim == 0 || rapt__need_size(ctx, owner, "memory_dim", config->memory_dim)) &&
            rapt__need_not_negative(ctx, owner, "scale", config->scale) &&
            rapt__need_not_negative(ctx, owner, "init_deviation", config->init_deviation) &&
            rapt__need_not_negative(ctx, owner, "output_deviation", config->output_deviation) &&
            rapt__need_probability(ctx, owner, "dropout", config->dropout);
+}
+
+static bool check_kv_heads(rapt_ctx *ctx, const rapt_multihead_attention_config *config,
+                           const rapt_attention_layout *layout) {
+    int64_t heads = config->heads, kv_heads = config->kv_heads;
+    if (kv_heads == 0 || kv_heads == heads) return true;
+    if (kv_heads < 0 || heads % kv_heads != 0) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "attention: %" PRId64 " heads can't share %" PRId64 " of keys and values",
+                  heads, kv_heads);
+        return false;
+    }
+    if (!layout->packed_weight) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "attention: a packed layout can't hold fewer heads of keys than of queries");
+    return false;
 }
 
 static bool check(rapt_ctx *ctx, const rapt_multihead_attention_config *config, const rapt_attention_layout *layout) {
@@ -43,7 +60,7 @@ static bool check(rapt_ctx *ctx, const rapt_multihead_attention_config *config, 
                   config->memory_dim, config->dim);
         return false;
     }
-    return true;
+    return check_kv_heads(ctx, config, layout);
 }
 
 /* Xavier (Glorot, Bengio 2010): variance 2 / (in + out). */
@@ -74,12 +91,12 @@ static void make_packed(rapt_multihead_attention *layer, rapt_params *params,
 
 static void make_separate(rapt_multihead_attention *layer, rapt_params *params,
                           const rapt_multihead_attention_config *config, const rapt_attention_layout *layout) {
-    int64_t width = layer->heads * layer->head_dim;
+    int64_t width = layer->heads * layer->head_dim, kv_width = layer->kv_heads * layer->head_dim;
     double deviation = config->init_deviation;
     bool no_bias = config->no_bias, input_major = layout->input_major;
     layer->query = make_linear(params, layout->query, layer->dim, width, deviation, no_bias, input_major);
-    layer->key = make_linear(params, layout->key, layer->memory_dim, width, deviation, no_bias, input_major);
-    layer->value = make_linear(params, layout->value, layer->memory_dim, width, deviation, no_bias, input_major);
+    layer->key = make_linear(params, layout->key, layer->memory_dim, kv_width, deviation, no_bias, input_major);
+    layer->value = make_linear(params, layout->value, layer->memory_dim, kv_width, deviation, no_bias, input_major);
 }
 
 rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
@@ -93,6 +110,10 @@ rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
     layer->memory_dim = config->memory_dim > 0 ? config->memory_dim : config->dim;
     layer->heads = config->heads;
     layer->head_dim = config->head_dim > 0 ? config->head_dim : config->dim / config->heads;
+    layer->kv_heads = config->kv_heads > 0 ? config->kv_heads : config->heads;
+    layer->rotary = config->rotary;
+    layer->rotary_interleaved = config->rotary_interleaved;
+    layer->rotary_base = config->rotary_base;
     layer->causal = config->causal;
     layer->input_major = layout->input_major;
     layer->scale = config->scale > 0 ? config->scale : 1 / sqrt((double)layer->head_dim);
@@ -166,7 +187,7 @@ static rapt_tensor *causal_keep(rapt_ctx *ctx, int64_t queries, int64_t keys) {
 /* ---- query, key and value ---------------------------------------------------------------------------------------- */
 
 typedef struct heads {
-    rapt_tensor *query, *key, *value; /* [B,H,T,d], [B,H,S,d], [B,H,S,d]: views */
+    rapt_tensor *query, *key, *value; /* [B,H,T,d], [B,H',S,d], [B,H',S,d]; H' heads of keys and values */
 } heads;
 
 /* Columns first … last-1 of the packed product of x. */
@@ -180,31 +201,56 @@ static rapt_tensor *project_packed(const rapt_multihead_attention *layer, rapt_t
     return rapt_linear(x, weight, bias);
 }
 
-/* Columns part * H*d … of [B,T,…] as heads: [B,H,T,d]. */
-static rapt_tensor *split_heads(const rapt_multihead_attention *layer, rapt_tensor *packed, int64_t part) {
-    int64_t width = layer->heads * layer->head_dim;
+/* Columns part * count*d … of [B,T,…] as that many heads: [B,count,T,d]. */
+static rapt_tensor *split_heads(const rapt_multihead_attention *layer, rapt_tensor *packed, int64_t count,
+                                int64_t part) {
+    int64_t width = count * layer->head_dim;
     rapt_tensor *own = rapt_slice(packed, -1, part * width, (part + 1) * width);
-    int64_t shape[4] = {rapt_dim(packed, 0), rapt_dim(packed, 1), layer->heads, layer->head_dim};
+    int64_t shape[4] = {rapt_dim(packed, 0), rapt_dim(packed, 1), count, layer->head_dim};
     return rapt_transpose(rapt_reshape(own, 4, shape), 1, 2);
 }
 
 static rapt_tensor *project_query(const rapt_multihead_attention *layer, rapt_tensor *x) {
-    if (!layer->packed_weight) return split_heads(layer, rapt_linear_layer_forward(layer->query, x), 0);
-    return split_heads(layer, project_packed(layer, x, 0, layer->heads * layer->head_dim), 0);
+    rapt_tensor *query = layer->packed_weight ? project_packed(layer, x, 0, layer->heads * layer->head_dim)
+                                              : rapt_linear_layer_forward(layer->query, x);
+    return split_heads(layer, query, layer->heads, 0);
 }
 
 static heads project(const rapt_multihead_attention *layer, rapt_tensor *x, rapt_tensor *memory) {
-    int64_t width = layer->heads * layer->head_dim;
+    int64_t width = layer->heads * layer->head_dim, count = layer->kv_heads;
     rapt_tensor *source = memory ? memory : x;
     if (!layer->packed_weight)
-        return (heads){project_query(layer, x), split_heads(layer, rapt_linear_layer_forward(layer->key, source), 0),
-                       split_heads(layer, rapt_linear_layer_forward(layer->value, source), 0)};
+        return (heads){project_query(layer, x),
+                       split_heads(layer, rapt_linear_layer_forward(layer->key, source), count, 0),
+                       split_heads(layer, rapt_linear_layer_forward(layer->value, source), count, 0)};
     if (memory) {
         rapt_tensor *key_value = project_packed(layer, memory, width, 3 * width);
-        return (heads){project_query(layer, x), split_heads(layer, key_value, 0), split_heads(layer, key_value, 1)};
+        return (heads){project_query(layer, x), split_heads(layer, key_value, count, 0),
+                       split_heads(layer, key_value, count, 1)};
     }
     rapt_tensor *all = project_packed(layer, x, 0, 3 * width);
-    return (heads){split_heads(layer, all, 0), split_heads(layer, all, 1), split_heads(layer, all, 2)};
+    return (heads){split_heads(layer, all, count, 0), split_heads(layer, all, count, 1),
+                   split_heads(layer, all, count, 2)};
+}
+
+/* Queries and keys of self-attention turned by their positions, which go on from what is in the cache. */
+static heads turned(const rapt_multihead_attention *layer, heads h, const rapt_attention_inputs *given) {
+    if (!layer->rotary || given->memory) return h;
+    int64_t tokens = rapt_dim(h.query, 2);
+    rapt_rotary_config config = {.positions = given->cache ? rapt_cache_positions(given->cache, tokens) : NULL,
+                                 .base = layer->rotary_base,
+                                 .interleaved = layer->rotary_interleaved};
+    return (heads){rapt_rotary(h.query, &config), rapt_rotary(h.key, &config), h.value};
+}
+
+/* Each head of keys or values [B,H',S,d] once for every query head of its group: [B,H,S,d]. */
+static rapt_tensor *spread_heads(const rapt_multihead_attention *layer, rapt_tensor *x) {
+    int64_t group = layer->heads / layer->kv_heads, keys = rapt_dim(x, 2), size = layer->head_dim;
+    if (group == 1) return x;
+    int64_t rows = rapt_dim(x, 0), count = layer->kv_heads;
+    x = rapt_reshape(x, 5, (int64_t[5]){rows, count, 1, keys, size});
+    x = rapt_expand(x, 5, (int64_t[5]){rows, count, group, keys, size});
+    return rapt_reshape(x, 4, (int64_t[4]){rows, layer->heads, keys, size});
 }
 
 /* The keys and values of all tokens so far; those of the memory are made once. */
@@ -212,7 +258,7 @@ static heads project_cached(const rapt_multihead_attention *layer, rapt_tensor *
     rapt__keys_values all = {NULL, NULL};
     if (given->memory) all = rapt__cache_memory(given->cache, given->layer);
     if (all.key) return (heads){project_query(layer, x), all.key, all.value};
-    heads h = project(layer, x, given->memory);
+    heads h = turned(layer, project(layer, x, given->memory), given);
     rapt__keys_values fresh = {h.key, h.value};
     all = given->memory ? rapt__cache_put_memory(given->cache, given->layer, fresh)
                         : rapt__cache_append(given->cache, given->layer, fresh);
@@ -265,7 +311,9 @@ rapt_tensor *rapt_multihead_attention_forward(const rapt_multihead_attention *la
     if (!check_masks(given, scores)) return rapt_nil(ctx);
 
     rapt_mark mark = rapt_scope_begin(ctx);
-    heads h = given->cache ? project_cached(layer, x, given) : project(layer, x, given->memory);
+    heads h = given->cache ? project_cached(layer, x, given) : turned(layer, project(layer, x, given->memory), given);
+    h.key = spread_heads(layer, h.key);
+    h.value = spread_heads(layer, h.value);
     rapt_tensor *keep = join_keeps(given, scores);
     rapt_tensor *mixed = given->weights ? attend_showing(layer, h, keep, given->bias, given->weights)
                                         : attend(layer, h, keep, given->bias); /* [B,H,T,d] */

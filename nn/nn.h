@@ -18,14 +18,18 @@ extern "C" {
 typedef struct rapt_linear_layer rapt_linear_layer;
 typedef struct rapt_embedding_layer rapt_embedding_layer;
 typedef struct rapt_norm_layer rapt_norm_layer;
+typedef struct rapt_batch_norm_layer rapt_batch_norm_layer;
 typedef struct rapt_multihead_attention rapt_multihead_attention;
 typedef struct rapt_feed_forward rapt_feed_forward;
 typedef struct rapt_positions rapt_positions;
 typedef struct rapt_transformer_layer rapt_transformer_layer;
 typedef struct rapt_transformer rapt_transformer;
+typedef struct rapt_recurrent rapt_recurrent;
+typedef struct rapt_additive_attention_layer rapt_additive_attention_layer;
 typedef struct rapt_cache rapt_cache;
 typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_bert rapt_bert;
+typedef struct rapt_llama rapt_llama;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
 
@@ -75,6 +79,20 @@ typedef struct rapt_norm_config {
 RAPT_API rapt_norm_layer *rapt_norm_layer_new(rapt_params *params, const rapt_norm_config *config);
 RAPT_API rapt_tensor *rapt_norm_layer_forward(const rapt_norm_layer *layer, rapt_tensor *x);
 
+/* ---- batch normalisation over all axes but the last (Ioffe, Szegedy 2015) ---------------------------------------- */
+
+typedef struct rapt_batch_norm_config {
+    int64_t dim;
+    double eps;      /* 0: 1e-5 */
+    double momentum; /* of the running statistics, in [0, 1]; 0: 0.1 */
+} rapt_batch_norm_config;
+
+/* Parameters: weight (ones), bias (zeros); and running_mean, running_var, which are saved and loaded with them but have
+ * no gradient, so that no optimiser moves them. */
+RAPT_API rapt_batch_norm_layer *rapt_batch_norm_layer_new(rapt_params *params, const rapt_batch_norm_config *config);
+/* x [...,dim]. By the batch's own statistics, which the running ones follow; when evaluating by the running ones. */
+RAPT_API rapt_tensor *rapt_batch_norm_layer_forward(const rapt_batch_norm_layer *layer, rapt_tensor *x);
+
 /* ---- multi-head attention (Vaswani et al. 2017, 3.2.2) ----------------------------------------------------------- */
 
 /* How the parameters are named (paths below the layer's scope) and stored. Query, key and value are one packed matrix
@@ -93,8 +111,13 @@ typedef struct rapt_multihead_attention_config {
     int64_t dim, heads;
     int64_t head_dim; /* 0: dim / heads */
     int64_t
-        memory_dim; /* of what keys and values are made from; 0: dim. Another one needs a layout that isn't packed */
-    bool causal;    /* aligned bottom-right: query i sees key j where j <= i + S - T */
+        memory_dim;   /* of what keys and values are made from; 0: dim. Another one needs a layout that isn't packed */
+    int64_t kv_heads; /* heads of keys and values, each shared by as many query heads (Ainslie et al. 2023); 0: heads.
+                         Fewer need a layout that isn't packed */
+    bool causal;      /* aligned bottom-right: query i sees key j where j <= i + S - T */
+    bool rotary;      /* self-attention's queries and keys are turned by their positions, as rapt_rotary() does */
+    double rotary_base;      /* 0: 10000 */
+    bool rotary_interleaved; /* pairs are (2i, 2i + 1) */
     bool no_bias;
     double scale;                        /* of the scores; 0: 1 / sqrt(head_dim) */
     double dropout;                      /* of the attention weights */
@@ -133,6 +156,7 @@ typedef enum rapt_activation {
 
 typedef struct rapt_feed_forward_layout {
     const char *expand, *contract; /* paths of the two linear layers */
+    const char *gate;              /* of a third: (activation(x G) * (x W1)) W2 (Shazeer 2020); NULL: none */
     bool input_major;
 } rapt_feed_forward_layout;
 
@@ -183,12 +207,16 @@ typedef struct rapt_transformer_layout {
 
 RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_encoder; /* nn.TransformerEncoderLayer */
 RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_torch_decoder; /* nn.TransformerDecoderLayer */
-RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_gpt2; /* HF: attn.c_attn, mlp.c_fc, … */
-RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_bert; /* attention.self.query, … */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_gpt2;  /* HF: attn.c_attn, mlp.c_fc, … */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_bert;  /* attention.self.query, … */
+RAPT_API extern const rapt_transformer_layout rapt_transformer_layout_llama; /* self_attn.q_proj, mlp.gate_proj, … */
 
 typedef struct rapt_transformer_layer_config {
     int64_t dim, heads;
-    int64_t head_dim;   /* 0: dim / heads */
+    int64_t head_dim; /* 0: dim / heads */
+    int64_t kv_heads; /* as in rapt_multihead_attention_config, as are the rotary fields */
+    bool rotary, rotary_interleaved;
+    double rotary_base;
     int64_t ffn;        /* hidden width of the feed-forward; 0: 4 * dim */
     int64_t memory_dim; /* for cross-attention; 0: dim */
     bool cross;         /* a second attention, to memory, between self-attention and feed-forward */
@@ -231,6 +259,52 @@ RAPT_API rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_
 /* Every layer is given the same inputs, but weights, where asked for, point at one tensor for each layer. */
 RAPT_API rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor *x,
                                                const rapt_transformer_inputs *inputs);
+
+/* ---- recurrent layers -------------------------------------------------------------------------------------------- */
+
+typedef enum rapt_recurrent_kind {
+    RAPT_RECURRENT_GRU = 0, /* Cho et al. 2014 */
+    RAPT_RECURRENT_LSTM,    /* Hochreiter, Schmidhuber 1997 */
+    RAPT_RECURRENT_TANH     /* Elman 1990 */
+} rapt_recurrent_kind;
+
+typedef struct rapt_recurrent_config {
+    rapt_recurrent_kind kind;
+    int64_t in, hidden;
+    int64_t layers;     /* 0: 1 */
+    bool bidirectional; /* each layer reads both ways; what both say goes side by side into the next */
+    bool no_bias;
+    double dropout; /* of what goes from one layer to the next */
+} rapt_recurrent_config;
+
+/* Parameters as in PyTorch: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, …, all uniform
+ * within 1/sqrt(hidden). */
+RAPT_API rapt_recurrent *rapt_recurrent_new(rapt_params *params, const rapt_recurrent_config *config);
+/* How many states [B,hidden] it has: of layer 0, of layer 0 in reverse, of layer 1, … */
+RAPT_API int64_t rapt_recurrent_states(const rapt_recurrent *stack);
+/* x [B,T,in] -> the last layer's outputs [B,T,hidden], 0 at padding, or [B,T,2 hidden] if bidirectional. keep (bool
+ * [B,T], NULL: no padding): where it is false states stay as they are. first: the states before the first step (NULL:
+ * zeros); last becomes those after the row's last one (NULL: not wanted). What it makes on the way stays in the innermost
+ * scope with them. */
+RAPT_API rapt_tensor *rapt_recurrent_forward(const rapt_recurrent *stack, rapt_tensor *x, rapt_tensor *keep,
+                                             const rapt_recurrent_state *first, rapt_recurrent_state *last);
+
+/* ---- additive attention (Bahdanau et al. 2015) ------------------------------------------------------------------- */
+
+typedef struct rapt_additive_attention_config {
+    int64_t query_dim, key_dim;
+    int64_t hidden; /* 0: query_dim */
+} rapt_additive_attention_config;
+
+/* Parameters: query.weight [hidden,query_dim], key.weight [hidden,key_dim], score.weight [hidden]. */
+RAPT_API rapt_additive_attention_layer *
+rapt_additive_attention_layer_new(rapt_params *params, const rapt_additive_attention_config *config);
+/* memory [B,S,key_dim] -> keys [B,S,hidden], which serve every query. */
+RAPT_API rapt_tensor *rapt_additive_attention_layer_keys(const rapt_additive_attention_layer *layer,
+                                                         rapt_tensor *memory);
+/* q [B,T,query_dim], keys, values [B,S,Dv], keep (bool [B,S], NULL: all) -> [B,T,Dv] */
+RAPT_API rapt_tensor *rapt_additive_attention_layer_forward(const rapt_additive_attention_layer *layer, rapt_tensor *q,
+                                                            rapt_tensor *keys, rapt_tensor *values, rapt_tensor *keep);
 
 /* ---- cache: the keys and values of tokens seen before ------------------------------------------------------------ */
 
@@ -299,6 +373,38 @@ RAPT_API rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory);
 /* The two halves of loading, for a model of another type, or one that is there already. */
 RAPT_API rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config);
 RAPT_API rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path);
+
+/* ---- LLaMA (Touvron et al. 2023) and its like -------------------------------------------------------------------- */
+
+typedef struct rapt_llama_config {
+    int64_t vocab, context, layers, heads, dim;
+    int64_t kv_heads;           /* heads of keys and values, shared by groups of query heads; 0: heads */
+    int64_t head_dim;           /* 0: dim / heads */
+    int64_t ffn;                /* hidden width of the gated feed-forward; 0: 4 * dim */
+    rapt_activation activation; /* of the gate; default: SiLU */
+    double norm_eps;            /* 0: 1e-6 */
+    double rotary_base;         /* 0: 10000 */
+    bool rotary_interleaved;    /* pairs are (2i, 2i + 1), not (i, i + head_dim / 2) */
+    bool tied_head;             /* the head is the embedding's weight */
+    rapt_type type;             /* f32 or f64 */
+} rapt_llama_config;
+
+/* Initial weights: normal with deviation 0.02. Names are those of Hugging Face's LlamaForCausalLM. */
+RAPT_API rapt_llama *rapt_llama_new(rapt_ctx *ctx, const rapt_llama_config *config);
+RAPT_API void rapt_llama_free(rapt_llama *llama); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_llama_params(const rapt_llama *llama);
+RAPT_API rapt_llama_config rapt_llama_get_config(const rapt_llama *llama);
+
+/* As GPT's: ids [B,T] -> [B,T,D], after what is in the cache (NULL: none); [...,D] -> [...,V]; both; the mean cross
+ * entropy against next [B,T], the tokens after ids, where it isn't RAPT_IGNORED_TARGET. */
+RAPT_API rapt_tensor *rapt_llama_hidden(const rapt_llama *llama, rapt_tensor *ids, rapt_cache *cache);
+RAPT_API rapt_tensor *rapt_llama_head(const rapt_llama *llama, rapt_tensor *hidden);
+RAPT_API rapt_tensor *rapt_llama_logits(const rapt_llama *llama, rapt_tensor *ids);
+RAPT_API rapt_tensor *rapt_llama_loss(const rapt_llama *llama, rapt_tensor *ids, rapt_tensor *next);
+
+/* Hugging Face's layout; model_type "llama", or "mistral" without a sliding window. */
+RAPT_API rapt_status rapt_llama_save(const rapt_llama *llama, const char *directory);
+RAPT_API rapt_llama *rapt_llama_load(rapt_ctx *ctx, const char *directory);
 
 /* ---- BERT (Devlin et al. 2019) ----------------------------------------------------------------------------------- */
 
@@ -422,6 +528,7 @@ RAPT_API rapt_status rapt_generate(const rapt_generator *model, int64_t rows, ra
 
 /* Freed with rapt_object_free(), before the model, or with the context. */
 RAPT_API rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt);
+RAPT_API rapt_generator *rapt_llama_generator_new(const rapt_llama *llama);
 /* One prompt, ids [T]: the new ids, i32 [N]. */
 RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
 

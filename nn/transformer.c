@@ -40,6 +40,15 @@ const rapt_transformer_layout rapt_transformer_layout_bert = {
     .self_norm = "attention.output.LayerNorm",
     .feed_forward_norm = "output.LayerNorm"};
 
+const rapt_transformer_layout rapt_transformer_layout_llama = {
+    .self_attention = {.query = "self_attn.q_proj",
+                       .key = "self_attn.k_proj",
+                       .value = "self_attn.v_proj",
+                       .output = "self_attn.o_proj"},
+    .feed_forward = {.gate = "mlp.gate_proj", .expand = "mlp.up_proj", .contract = "mlp.down_proj"},
+    .self_norm = "input_layernorm",
+    .feed_forward_norm = "post_attention_layernorm"};
+
 /* ---- one layer --------------------------------------------------------------------------------------------------- */
 
 struct rapt_transformer_layer {
@@ -61,6 +70,10 @@ static rapt_multihead_attention *make_attention(rapt_params *params, const rapt_
         params, &(rapt_multihead_attention_config){.dim = config->dim,
                                                    .heads = config->heads,
                                                    .head_dim = config->head_dim,
+                                                   .kv_heads = config->kv_heads,
+                                                   .rotary = !cross && config->rotary,
+                                                   .rotary_base = config->rotary_base,
+                                                   .rotary_interleaved = config->rotary_interleaved,
                                                    .memory_dim = cross ? config->memory_dim : 0,
                                                    .causal = cross ? false : config->causal,
                                                    .no_bias = config->no_bias,

@@ -27,9 +27,9 @@ static void read_fields(const rapt__config *from, rapt_gpt_config *config) {
         .ffn = rapt__config_size(from, "n_inner", true),
         .activation = rapt__config_activation(from, "activation_function", "gelu_new"),
         .norm_eps = rapt__config_number(from, "layer_norm_epsilon", 1e-5, 1e-30, 1),
-        .embedding_dropout = rapt__config_number(from, "embd_pdrop", 0, 0, 1),
-        .attention_dropout = rapt__config_number(from, "attn_pdrop", 0, 0, 1),
-        .residual_dropout = rapt__config_number(from, "resid_pdrop", 0, 0, 1),
+        .embedding_dropout = rapt__config_number(from, "embd_pdrop", 0.1, 0, 1),
+        .attention_dropout = rapt__config_number(from, "attn_pdrop", 0.1, 0, 1),
+        .residual_dropout = rapt__config_number(from, "resid_pdrop", 0.1, 0, 1),
         .untied_head = !rapt__config_bool(from, "tie_word_embeddings", true),
     };
     if (config->heads > 0 && config->dim % config->heads != 0)

@@ -1,53 +1,22 @@
 /* GPT as generation sees it. */
-#include "nn/check.h"
+#include "nn/models/decoder.h"
 
-typedef struct gpt_generator {
-    rapt_generator generator;
-    const rapt_gpt *gpt;
-    rapt_cache *cache;
-} gpt_generator;
-
-static rapt_status begin(void *state, int64_t rows, int64_t capacity, const int64_t *padding) {
-    const gpt_generator *own = state;
-    return rapt_cache_begin(own->cache, rows, capacity, padding);
+static rapt_tensor *hidden(const void *model, rapt_tensor *ids, rapt_cache *cache) {
+    return rapt_gpt_hidden_cached(model, ids, cache);
 }
 
-static rapt_tensor *step(void *state, rapt_tensor *ids) {
-    const gpt_generator *own = state;
-    rapt_tensor *hidden = rapt_gpt_hidden_cached(own->gpt, ids, own->cache); /* [B,T,D] */
-    int64_t last = rapt_dim(hidden, 1) - 1, shape[2] = {rapt_dim(hidden, 0), rapt_dim(hidden, 2)};
-    return rapt_gpt_head(own->gpt, rapt_reshape(rapt_slice(hidden, 1, last, last + 1), 2, shape));
-}
-
-static rapt_status reorder(void *state, int64_t rows, const int64_t *from) {
-    const gpt_generator *own = state;
-    return rapt_cache_reorder(own->cache, rows, from);
-}
-
-static void destroy(void *object) {
-    gpt_generator *own = object;
-    rapt_cache_free(own->cache);
-}
+static rapt_tensor *head(const void *model, rapt_tensor *x) { return rapt_gpt_head(model, x); }
 
 rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt) {
     if (!gpt) return NULL;
-    rapt_ctx *ctx = rapt_params_ctx(rapt_gpt_params(gpt));
     rapt_gpt_config config = rapt_gpt_get_config(gpt);
-    rapt_cache *cache = rapt_cache_new(ctx, config.layers); /* older than its owner: a context frees that one first */
-    gpt_generator *own = rapt_object_new(ctx, sizeof *own, destroy);
-    if (!own) {
-        rapt_cache_free(cache);
-        return NULL;
-    }
-    *own = (gpt_generator){.gpt = gpt, .cache = cache};
-    own->generator = (rapt_generator){.ctx = ctx,
-                                      .vocab = config.vocab,
-                                      .context = config.context,
-                                      .state = own,
-                                      .begin = begin,
-                                      .step = step,
-                                      .reorder = reorder};
-    return &own->generator;
+    return rapt__decoder_generator_new(rapt_params_ctx(rapt_gpt_params(gpt)),
+                                       &(rapt__decoder){.model = gpt,
+                                                        .layers = config.layers,
+                                                        .vocab = config.vocab,
+                                                        .context = config.context,
+                                                        .hidden = hidden,
+                                                        .head = head});
 }
 
 rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *wanted) {
