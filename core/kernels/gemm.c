@@ -2,9 +2,10 @@
  *
  * k is cut in blocks of equal depth, so deep that a panel of B (tile_columns wide) stays in the first-level cache. For
  * each block, B and A are packed in panels: element p of a panel's vector i stands at p*width + i, so that a tile's
- * product reads both straight on. Element C[i,j] is always the sum, over the blocks in order, of a chain of
- * multiply-adds over p in order. Its bits therefore depend on k, row i of A and column j of B alone: not on m, n, the
- * strides, the place in C, the number of threads, or which way below computes it.
+ * product reads both straight on. An operand that is used too rarely for that to pay is read where it lies. Element
+ * C[i,j] is always the sum, over the blocks in order, of a chain of multiply-adds over p in order. Its bits therefore
+ * depend on k, row i of A and column j of B alone: not on m, n, the strides, the place in C, the number of threads, or
+ * which way below computes it.
  *
  *   serial   one thread; for small products, and for chunks of batches and of wide products
  *   wide     few rows, many columns: chunks of columns, each done serially

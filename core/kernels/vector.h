@@ -2,6 +2,8 @@
 #ifndef RAPT_VECTOR_H
 #define RAPT_VECTOR_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "core/real.h"
@@ -24,13 +26,16 @@ enum {
 
 #ifdef RAPT_DOUBLE
 typedef int64_t lane_bits;
+typedef uint64_t lane_word;
 #else
 typedef int32_t lane_bits;
+typedef uint32_t lane_word;
 #endif
 
 typedef real vec __attribute__((vector_size(VECTOR_BYTES)));
 typedef real loose_vec __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(real)), may_alias));
-typedef lane_bits bits __attribute__((vector_size(VECTOR_BYTES))); /* a comparison's result: each lane 0 or -1 */
+typedef lane_bits bits __attribute__((vector_size(VECTOR_BYTES)));  /* a comparison's result: each lane 0 or -1 */
+typedef lane_word words __attribute__((vector_size(VECTOR_BYTES))); /* representations; arithmetic wraps round */
 typedef double wide __attribute__((vector_size(VECTOR_BYTES)));
 
 INLINE vec splat(real s) { return s - (vec){0}; }

@@ -55,8 +55,8 @@ INLINE vec exp_of_sum(vec x, vec low) {
     vec n = shifted - round_up;
     vec r = (x - n * ln2_high) - n * ln2_low + low;
     vec y = r * r * polynomial(r, c, 4) + r + 1;
-    bits exponent = (bits)shifted - (bits)splat(round_up);
-    bits half = exponent >> 1;
+    words exponent = (words)shifted - (words)splat(round_up);
+    words half = (words)((bits)exponent >> 1);
     return y * (vec)((half + 127) << 23) * (vec)((exponent - half + 127) << 23);
 }
 
@@ -68,9 +68,9 @@ INLINE vec vector_log(vec x) {
     static const float c[] = {0.3333331257f,  -0.2500000938f, 0.2000212117f,  -0.1666800803f, 0.1421951738f,
                               -0.1240538572f, 0.118881879f,   -0.1167668371f, 0.06747751808f};
     bits denormal = x < 0x1p-126f;
-    bits scaled = (bits)select_vec(denormal, x * 0x1p23f, x);
-    bits exponent = (scaled - (bits)splat(0x1.6a09e6p-1f)) >> 23;
-    vec f = (vec)(scaled - (exponent << 23)) - 1;
+    words scaled = (words)select_vec(denormal, x * 0x1p23f, x);
+    bits exponent = (bits)(scaled - (words)splat(0x1.6a09e6p-1f)) >> 23;
+    vec f = (vec)(scaled - ((words)exponent << 23)) - 1;
     vec e = __builtin_convertvector(exponent - (denormal & 23), vec);
     vec square = f * f;
     vec rest = square * f * polynomial(f, c, 8) + e * ln2_low;
@@ -140,6 +140,7 @@ INLINE vec vector_gelu_erf_slope(vec x) {
 static const real gelu_line = (real)1.59576912160573071176;   /* 2 sqrt(2 / pi) */
 static const real gelu_cube = (real)0.0713548162726002487763; /* 0.044715 times that */
 
+/* float: within 2 + |2y| units, for each rounding of the exponent is one of the power. */
 INLINE vec vector_gelu_tanh(vec x) {
     vec u = at_most(absolute(x), NORMAL_FAR);
     vec e = vector_exp(-u * (gelu_line + gelu_cube * (u * u)));
