@@ -4,9 +4,9 @@
 
 /* One tile of a product: C[i,j] (+)= sum_p A[i,p] B[p,j], then + bias[j] where bias isn't NULL, for i < rows <=
  * tile_rows, j < columns <= tile_columns. The sum is a chain of multiply-adds over p in order, in every lane alike.
- * The other columns of B, up to tile_columns, are read too if b_column is 1; so is row `rows` of A if a_row is 1 and rows
- * is odd and not 1. With another a_row, rows must be tile_rows; with another b_column, rows 1, columns tile_columns and
- * b_step 1. */
+ * The other columns of B, up to tile_columns, may be read too if b_column is 1; row `rows` of A too, if a_row is 1 and
+ * rows is odd and not 1. With another a_row, rows must be tile_rows; with another b_column, rows 1, columns
+ * tile_columns and b_step 1. */
 typedef struct KNAME(rapt__tile) {
     int64_t k;
     const KREAL *a;
