@@ -30,6 +30,7 @@ typedef struct rapt_cache rapt_cache;
 typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_bert rapt_bert;
 typedef struct rapt_llama rapt_llama;
+typedef struct rapt_seq2seq rapt_seq2seq;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
 
@@ -464,6 +465,71 @@ RAPT_API rapt_status rapt_bert_mask(const rapt_tensor *ids, const rapt_tensor *k
  * classes, new (with a new pooler, if the file has none) unless the file has one of that size. */
 RAPT_API rapt_status rapt_bert_save(const rapt_bert *bert, const char *directory);
 RAPT_API rapt_bert *rapt_bert_load(rapt_ctx *ctx, const char *directory, int64_t labels);
+
+/* ---- encoder-decoders -------------------------------------------------------------------------------------------- */
+
+/* bool, of ids' shape: false where an id is padding. What attention takes as key_keep. */
+RAPT_API rapt_tensor *rapt_not_padding(rapt_tensor *ids, int64_t padding_id);
+
+/* What the two halves of an encoder-decoder are given. Weights, NULL where they aren't wanted, are one tensor for each
+ * layer and become its attention weights. */
+typedef struct rapt_encoder_inputs {
+    rapt_tensor *source;   /* ids (i32 or i64) [B,S]; padding is told by its id, and nobody attends to it */
+    rapt_tensor **weights; /* [B,H,S,S] */
+} rapt_encoder_inputs;
+
+typedef struct rapt_decoder_inputs {
+    rapt_tensor *target;      /* ids (i32 or i64) [B,T] */
+    rapt_tensor *memory;      /* [B,S,D], what the encoder made of the source */
+    rapt_tensor *memory_keep; /* bool [B,S], rapt_not_padding() of the source; NULL: all are tokens */
+    rapt_cache *cache;        /* target continues what is in it; NULL: nothing came before */
+    rapt_tensor **self_weights, **cross_weights; /* [B,H,T,T] and [B,H,T,S] */
+} rapt_decoder_inputs;
+
+/* ---- the Transformer of Vaswani et al. 2017 ---------------------------------------------------------------------- */
+
+typedef struct rapt_seq2seq_config {
+    int64_t source_vocab, target_vocab;                 /* target_vocab 0: source_vocab */
+    int64_t context;                                    /* positions of source and of target; 0: 1024 */
+    int64_t encoder_layers, decoder_layers, heads, dim; /* decoder_layers 0: as many as the encoder has */
+    int64_t ffn;                                        /* 0: 4 * dim */
+    int64_t padding_id, start_id, end_id;               /* all 0: 0, 1 and 2 */
+    bool pre_norm;         /* norm(x) goes into each sublayer, and one norm ends each stack */
+    bool no_final_norm;    /* post-norm stacks end with their last layer's norm, as in 2017; torch.nn has one more */
+    bool tied_head;        /* the head's weight is the target's embedding */
+    bool shared_embedding; /* source and target have one embedding, and one vocabulary */
+    rapt_activation activation;
+    double norm_eps;           /* 0: 1e-5 */
+    double dropout;            /* of embeddings and residuals */
+    double attention_dropout;  /* of attention weights */
+    double activation_dropout; /* after the feed-forward's activation */
+    double label_smoothing;    /* in the loss */
+    rapt_type type;            /* f32 or f64 */
+} rapt_seq2seq_config;
+
+/* Names are src_embed, tgt_embed, transformer (a torch.nn.Transformer) and generator. Initial weights: embeddings
+ * normal with deviation 1 / sqrt(dim), which sqrt(dim) times them makes 1; attention Xavier. */
+RAPT_API rapt_seq2seq *rapt_seq2seq_new(rapt_ctx *ctx, const rapt_seq2seq_config *config);
+RAPT_API void rapt_seq2seq_free(rapt_seq2seq *model); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_seq2seq_params(const rapt_seq2seq *model);
+RAPT_API rapt_seq2seq_config rapt_seq2seq_get_config(const rapt_seq2seq *model);
+
+RAPT_API rapt_tensor *rapt_seq2seq_encode(const rapt_seq2seq *model, const rapt_encoder_inputs *inputs); /* [B,S,D] */
+RAPT_API rapt_tensor *rapt_seq2seq_decode(const rapt_seq2seq *model, const rapt_decoder_inputs *inputs); /* [B,T,D] */
+RAPT_API rapt_tensor *rapt_seq2seq_head(const rapt_seq2seq *model, rapt_tensor *hidden); /* [...,D] -> [...,V] */
+/* All three: source [B,S], target [B,T] -> [B,T,V]. */
+RAPT_API rapt_tensor *rapt_seq2seq_logits(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target);
+
+/* Cross entropy, with label smoothing, of the source [B,S] and the target [B,T], whose rows are the start, tokens, the
+ * end and padding: the first T-1 tokens predict the last T-1. The mean over those that aren't padding, or their sum. */
+RAPT_API rapt_tensor *rapt_seq2seq_loss(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target);
+RAPT_API rapt_tensor *rapt_seq2seq_loss_sum(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target);
+/* How many those are: what summed losses of several batches are divided by. */
+RAPT_API int64_t rapt_seq2seq_count_targets(const rapt_seq2seq *model, const rapt_tensor *target);
+
+/* A folder with config.json and model.safetensors. */
+RAPT_API rapt_status rapt_seq2seq_save(const rapt_seq2seq *model, const char *directory);
+RAPT_API rapt_seq2seq *rapt_seq2seq_load(rapt_ctx *ctx, const char *directory);
 
 /* ---- sampling ---------------------------------------------------------------------------------------------------- */
 

@@ -15,6 +15,7 @@ typedef struct model_type {
 static const model_type model_types[] = {
     {"bert", parity_bert},
     {"gpt2", parity_gpt2},
+    {"transformer", parity_seq2seq},
 };
 
 void parity_check(parity *p, bool passed, const char *format, ...) {
