@@ -15,6 +15,7 @@ typedef struct model_type {
 static const model_type model_types[] = {
     {"bert", parity_bert},
     {"gpt2", parity_gpt2},
+    {"llama", parity_llama},
     {"transformer", parity_seq2seq},
 };
 
