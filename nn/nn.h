@@ -29,6 +29,7 @@ typedef struct rapt_additive_attention_layer rapt_additive_attention_layer;
 typedef struct rapt_cache rapt_cache;
 typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_bert rapt_bert;
+typedef struct rapt_vit rapt_vit;
 typedef struct rapt_llama rapt_llama;
 typedef struct rapt_seq2seq rapt_seq2seq;
 typedef struct rapt_tokenizer rapt_tokenizer;
@@ -465,6 +466,42 @@ RAPT_API rapt_status rapt_bert_mask(const rapt_tensor *ids, const rapt_tensor *k
  * classes, new (with a new pooler, if the file has none) unless the file has one of that size. */
 RAPT_API rapt_status rapt_bert_save(const rapt_bert *bert, const char *directory);
 RAPT_API rapt_bert *rapt_bert_load(rapt_ctx *ctx, const char *directory, int64_t labels);
+
+/* ---- Vision Transformer (Dosovitskiy et al. 2021) ---------------------------------------------------------------- */
+
+typedef struct rapt_vit_config {
+    int64_t image, patch; /* sides of the square pictures, and of the square patches that fill one */
+    int64_t channels;     /* 0: 3 */
+    int64_t classes, layers, heads, dim;
+    int64_t ffn;                /* 0: 4 * dim */
+    rapt_activation activation; /* default: GELU */
+    double norm_eps;            /* 0: 1e-12 */
+    double dropout;             /* of embeddings and residuals */
+    double attention_dropout;   /* of attention weights */
+    double init_deviation;      /* of initial weights, normal; 0: 0.02. Biases are 0 */
+    double position_deviation;  /* of positions; 0: init_deviation */
+    bool init_by_inputs;        /* a linear layer's weight starts with deviation 1 / sqrt(its inputs) instead */
+    rapt_type type;             /* f32 or f64 */
+} rapt_vit_config;
+
+/* Names are those of Hugging Face's ViTForImageClassification. */
+RAPT_API rapt_vit *rapt_vit_new(rapt_ctx *ctx, const rapt_vit_config *config);
+RAPT_API void rapt_vit_free(rapt_vit *vit); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_vit_params(const rapt_vit *vit);
+RAPT_API rapt_vit_config rapt_vit_get_config(const rapt_vit *vit);
+
+/* Pictures are [B,C,image,image] of the model's type. Their patches [B,N,CPP], row by row, each of them [C,P,P]. */
+RAPT_API rapt_tensor *rapt_vit_patches(const rapt_vit *vit, rapt_tensor *pictures);
+/* [B,1+N,D] after the final norm, the class token first. weights [layers] become the attention weights [B,H,1+N,1+N];
+ * NULL: not wanted. */
+RAPT_API rapt_tensor *rapt_vit_hidden(const rapt_vit *vit, rapt_tensor *pictures, rapt_tensor **weights);
+RAPT_API rapt_tensor *rapt_vit_logits(const rapt_vit *vit, rapt_tensor *pictures); /* [B,classes] */
+/* Mean cross entropy against labels [B] (i32 or i64). */
+RAPT_API rapt_tensor *rapt_vit_loss(const rapt_vit *vit, rapt_tensor *pictures, rapt_tensor *labels);
+
+/* Hugging Face's layout. */
+RAPT_API rapt_status rapt_vit_save(const rapt_vit *vit, const char *directory);
+RAPT_API rapt_vit *rapt_vit_load(rapt_ctx *ctx, const char *directory);
 
 /* ---- encoder-decoders -------------------------------------------------------------------------------------------- */
 

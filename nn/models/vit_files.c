@@ -1,0 +1,120 @@
+/* The Vision Transformer in Hugging Face's layout: config.json and model.safetensors, as ViTForImageClassification
+ * reads and writes them. */
+#include <stdio.h>
+
+#include "nn/models/files.h"
+
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
+
+static void read_fields(const rapt__config *from, rapt_vit_config *config) {
+    rapt__config_model_type(from, "vit");
+    if (!rapt__config_bool(from, "qkv_bias", true)) rapt__config_reject(from, "qkv_bias", "true");
+    *config = (rapt_vit_config){
+        .image = rapt__config_size(from, "image_size", false),
+        .patch = rapt__config_size(from, "patch_size", false),
+        .channels = rapt__config_size(from, "num_channels", true),
+        .layers = rapt__config_size(from, "num_hidden_layers", false),
+        .heads = rapt__config_size(from, "num_attention_heads", false),
+        .dim = rapt__config_size(from, "hidden_size", false),
+        .ffn = rapt__config_size(from, "intermediate_size", true),
+        .activation = rapt__config_activation(from, "hidden_act", "gelu"),
+        .norm_eps = rapt__config_number(from, "layer_norm_eps", 1e-12, 1e-30, 1),
+        .dropout = rapt__config_number(from, "hidden_dropout_prob", 0, 0, 1),
+        .attention_dropout = rapt__config_number(from, "attention_probs_dropout_prob", 0, 0, 1),
+    };
+    if (config->patch > 0 && config->image % config->patch != 0)
+        rapt__config_reject(from, "image_size", "divisible by patch_size");
+    if (config->heads > 0 && config->dim % config->heads != 0)
+        rapt__config_reject(from, "hidden_size", "divisible by num_attention_heads");
+}
+
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_vit_config *config) {
+    const int64_t dim = config->dim, ffn = config->ffn > 0 ? config->ffn : 4 * dim, patch = config->patch;
+    const int64_t side = config->image / patch, channels = config->channels > 0 ? config->channels : 3;
+    bool fits = rapt__check_weight(ctx, file, path, "vit.embeddings.patch_embeddings.projection.weight", 4,
+                                   (int64_t[4]){dim, channels, patch, patch}) &&
+                rapt__check_weight(ctx, file, path, "vit.embeddings.position_embeddings", 3,
+                                   (int64_t[3]){1, 1 + side * side, dim}) &&
+                rapt__check_weight(ctx, file, path, "classifier.weight", 2, (int64_t[2]){-1, dim});
+    for (int64_t i = 0; fits && i < config->layers; i++) {
+        char name[80];
+        snprintf(name, sizeof name, "vit.encoder.layer.%lld.intermediate.dense.weight", (long long)i);
+        fits = rapt__check_weight(ctx, file, path, name, 2, (int64_t[2]){ffn, dim});
+    }
+    return fits;
+}
+
+/* There are as many classes as the head in the file has. */
+static int64_t classes_in(rapt_ctx *ctx, rapt_safetensors *file) {
+    rapt_mark mark = rapt_scope_begin(ctx);
+    int64_t classes = rapt_dim(rapt_safetensors_get(file, "classifier.weight"), 0);
+    rapt_scope_end(mark);
+    return classes;
+}
+
+static rapt_vit *load_weights(rapt_ctx *ctx, rapt_vit_config *config, const char *path) {
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
+    if (!file) return NULL;
+    bool fits = check_sizes(ctx, file, path, config);
+    if (fits) config->classes = classes_in(ctx, file);
+    rapt_safetensors_close(file);
+    rapt_vit *vit = fits ? rapt_vit_new(ctx, config) : NULL;
+    if (!vit || rapt_params_load(rapt_vit_params(vit), path, NULL) == RAPT_OK) return vit;
+    rapt_vit_free(vit);
+    return NULL;
+}
+
+static rapt_vit *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
+    rapt__config from;
+    rapt_vit_config config;
+    if (!rapt__config_open(ctx, config_path, &from)) return NULL;
+    read_fields(&from, &config);
+    rapt__config_close(&from);
+    return rapt_ctx_status(ctx) ? NULL : load_weights(ctx, &config, weights_path);
+}
+
+rapt_vit *rapt_vit_load(rapt_ctx *ctx, const char *directory) {
+    char *config = rapt__path_in(ctx, directory, "config.json");
+    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    rapt_vit *vit = config && weights ? load(ctx, config, weights) : NULL;
+    rapt_object_free(config);
+    rapt_object_free(weights);
+    return vit;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------------------------- */
+
+static void put_classes(rapt_json_writer *json, int64_t classes) {
+    rapt_json_put_key(json, "id2label");
+    rapt_json_begin_object(json);
+    for (int64_t i = 0; i < classes; i++) {
+        char number[24], name[32];
+        snprintf(number, sizeof number, "%lld", (long long)i);
+        snprintf(name, sizeof name, "LABEL_%lld", (long long)i);
+        rapt__put_string(json, number, name);
+    }
+    rapt_json_end(json);
+}
+
+static void put_config(rapt_json_writer *json, const void *of) {
+    const rapt_vit_config *config = of;
+    rapt__put_kind(json, "vit", "ViTForImageClassification");
+    rapt__put_integer(json, "image_size", config->image);
+    rapt__put_integer(json, "patch_size", config->patch);
+    rapt__put_integer(json, "num_channels", config->channels);
+    rapt__put_integer(json, "hidden_size", config->dim);
+    rapt__put_integer(json, "num_hidden_layers", config->layers);
+    rapt__put_integer(json, "num_attention_heads", config->heads);
+    rapt__put_integer(json, "intermediate_size", config->ffn);
+    rapt__put_string(json, "hidden_act", rapt__activation_name(config->activation));
+    rapt__put_number(json, "layer_norm_eps", config->norm_eps);
+    rapt__put_number(json, "hidden_dropout_prob", config->dropout);
+    rapt__put_number(json, "attention_probs_dropout_prob", config->attention_dropout);
+    put_classes(json, config->classes);
+}
+
+rapt_status rapt_vit_save(const rapt_vit *vit, const char *directory) {
+    if (!vit) return RAPT_ERROR_ARGUMENT;
+    rapt_vit_config config = rapt_vit_get_config(vit);
+    return rapt__model_save(rapt_vit_params(vit), directory, put_config, &config);
+}
