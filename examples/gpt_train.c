@@ -27,7 +27,8 @@ typedef struct run {
     rapt_tokenizer *tokenizer;
     rapt_gpt *gpt;
     rapt_optimizer *optimizer;
-    rapt_batches *train, *train_sample, *validation; /* for training; for the two losses of an evaluation */
+    rapt_tensor *train_ids, *validation_ids;
+    rapt_batches *batches; /* of the train_ids */
     rapt_schedule schedule;
     FILE *log;
     const char *out;
@@ -36,9 +37,6 @@ typedef struct run {
     double started, last_report;
     int64_t first_step; /* of this process */
 } run;
-
-/* The random streams of the batches. */
-enum { STREAM_TRAIN = 1, STREAM_TRAIN_SAMPLE, STREAM_VALIDATION };
 
 static bool failed(const run *r) {
     if (rapt_ctx_status(r->ctx) == RAPT_OK) return false;
@@ -89,13 +87,10 @@ static bool make_batches(run *r, rapt_tensor *ids) {
                  s->data, tenth, window);
         return false;
     }
-    rapt_tensor *train = rapt_slice(ids, 0, 0, tokens - tenth), *rest = rapt_slice(ids, 0, tokens - tenth, tokens);
-    rapt_batches_config config = {.batch = s->batch, .context = s->context, .seed = s->seed, .stream = STREAM_TRAIN};
-    r->train = rapt_batches_new(r->ctx, train, &config);
-    config.stream = STREAM_TRAIN_SAMPLE;
-    r->train_sample = rapt_batches_new(r->ctx, train, &config);
-    config.stream = STREAM_VALIDATION;
-    r->validation = rapt_batches_new(r->ctx, rest, &config);
+    r->train_ids = rapt_slice(ids, 0, 0, tokens - tenth);
+    r->validation_ids = rapt_slice(ids, 0, tokens - tenth, tokens);
+    r->batches = rapt_batches_new(r->ctx, r->train_ids,
+                                  &(rapt_batches_config){.batch = s->batch, .context = s->context, .seed = s->seed});
     return !failed(r);
 }
 
@@ -224,7 +219,7 @@ static void report_step(run *r, double loss) {
 /* One step, on one batch; its loss. False if it failed: then the weights are as they were. */
 static bool train_step(run *r, double lr, double *loss) {
     rapt_tensor *x, *y;
-    rapt_batches_next(r->train, &x, &y);
+    rapt_batches_next(r->batches, &x, &y);
     rapt_mark mark = rapt_scope_begin(r->ctx);
     rapt_tensor *mean = rapt_gpt_loss(r->gpt, x, y);
     rapt_backward(mean);
@@ -245,22 +240,37 @@ static bool log_step(const run *r, double loss, double lr, double step_seconds) 
     return log_line_ends(r);
 }
 
-/* The mean loss over the same batches each time. */
-static double evaluate(const run *r, rapt_batches *batches) {
+/* x and y [B,T]: windows number first … first+B-1 of count that are spread evenly over ids, and the tokens after them.
+ */
+static void fill_windows(const rapt_tensor *ids, int64_t first, int64_t count, rapt_tensor *x, rapt_tensor *y) {
+    const int32_t *text = rapt_data(ids);
+    int32_t *from = rapt_data_mut(x), *to = rapt_data_mut(y);
+    if (!text || !from || !to) return;
+    int64_t length = rapt_dim(x, 1), last = rapt_size(ids) - length - 1;
+    for (int64_t row = 0; row < rapt_dim(x, 0); row++) {
+        int64_t start = (int64_t)((double)last * ((double)(first + row) / (double)count));
+        memcpy(from + row * length, text + start, (size_t)length * sizeof *from);
+        memcpy(to + row * length, text + start + 1, (size_t)length * sizeof *to);
+    }
+}
+
+/* The mean loss over windows that are the same each time, for every seed. */
+static double evaluate(const run *r, const rapt_tensor *ids) {
+    const settings *s = r->s;
+    const int64_t shape[] = {s->batch, s->context};
     double sum = 0;
-    rapt_batches_seek(batches, 0);
-    for (int64_t i = 0; i < r->s->eval_batches; i++) {
-        rapt_tensor *x, *y;
-        if (!rapt_batches_next(batches, &x, &y)) break;
+    for (int64_t i = 0; i < s->eval_batches; i++) {
         rapt_mark mark = rapt_evaluation(r->ctx);
+        rapt_tensor *x = rapt_zeros(r->ctx, RAPT_I32, 2, shape), *y = rapt_zeros(r->ctx, RAPT_I32, 2, shape);
+        fill_windows(ids, i * s->batch, s->eval_batches * s->batch, x, y);
         sum += rapt_item(rapt_gpt_loss(r->gpt, x, y));
         rapt_scope_end(mark);
     }
-    return sum / (double)r->s->eval_batches;
+    return sum / (double)s->eval_batches;
 }
 
 static bool report_evaluation(run *r) {
-    double train_loss = evaluate(r, r->train_sample), val_loss = evaluate(r, r->validation);
+    double train_loss = evaluate(r, r->train_ids), val_loss = evaluate(r, r->validation_ids);
     if (failed(r)) return false;
     if (!r->s->quiet) {
         clear_progress();
@@ -286,7 +296,7 @@ static bool train(run *r) {
         if (!train_step(r, lr, &loss)) return false;
         double now = seconds_now(), step_seconds = now - before;
         r->position.step++;
-        r->position.batches = rapt_batches_position(r->train);
+        r->position.batches = rapt_batches_position(r->batches);
         r->position.seconds += step_seconds;
         saved = false;
         if (!log_step(r, loss, lr, step_seconds)) return false;
@@ -364,7 +374,7 @@ static int run_training(run *r) {
     if (s->resume && !checkpoint_load(r->line, r->out, checkpoint, r->gpt, r->optimizer, &r->position)) {
         return EXIT_FAILED;
     }
-    rapt_batches_seek(r->train, r->position.batches);
+    rapt_batches_seek(r->batches, r->position.batches);
     if (!open_log(r)) return EXIT_FAILED;
     if (!s->quiet) describe(r);
     if (!train(r)) return EXIT_FAILED;
