@@ -230,8 +230,22 @@ static void put_dwv(const job *j) {
     }
 }
 
+/* The input, with zeros in place of keys that are masked, which may hold anything. */
+static const real *clean_input(const job *j, int input) {
+    const rapt_array *x = &j->call->in[input];
+    if (input == Q || !j->keep) return x->data;
+    int64_t size = rapt__row_size(x), rows = rapt__row_count(x);
+    real *clean = rapt_scratch(j->call, (size_t)x->size * sizeof *clean);
+    for (int64_t row = 0; clean && row < rows; row++) {
+        const real *from = (const real *)x->data + row * size;
+        for (int64_t i = 0; i < size; i++) clean[row * size + i] = j->keep[row] ? from[i] : 0;
+    }
+    return clean;
+}
+
 /* dx = dprojection weight, dweight = dprojection^T x */
-static rapt_status through_projection(rapt_call *call, int input, int weight, const real *dprojection) {
+static rapt_status through_projection(const job *j, int input, int weight, const real *dprojection) {
+    rapt_call *call = j->call;
     const rapt_array *x = &call->in[input];
     const rapt_gradient *dx = &call->din[input], *dweight = &call->din[weight];
     if (!is_projected(call, weight)) return RAPT_OK;
@@ -254,15 +268,15 @@ static rapt_status through_projection(rapt_call *call, int input, int weight, co
         .add = dx->add,
     };
     if (dx->data) status = REAL(rapt__gemm_run)(call->ctx, &gemm);
+    if (status || !dweight->data) return status;
     gemm.m = hidden;
     gemm.k = rows;
     gemm.a_row = 1;
     gemm.a_column = hidden;
-    gemm.b = x->data;
+    gemm.b = clean_input(j, input);
     gemm.c = dweight->data;
     gemm.add = dweight->add;
-    if (!status && dweight->data) status = REAL(rapt__gemm_run)(call->ctx, &gemm);
-    return status;
+    return gemm.b ? REAL(rapt__gemm_run)(call->ctx, &gemm) : RAPT_ERROR_MEMORY;
 }
 
 OP_FUNCTION(additive_attention_backward) {
@@ -276,8 +290,8 @@ OP_FUNCTION(additive_attention_backward) {
     if (call->out.size > 0)
         rapt__for_rows(call->ctx, j.batch, j.queries * j.keys * (4 * j.hidden + j.values), backward_batch, &j);
     put_dwv(&j);
-    status = through_projection(call, Q, WQ, j.dp);
-    return status ? status : through_projection(call, K, WK, j.dr);
+    status = through_projection(&j, Q, WQ, j.dp);
+    return status ? status : through_projection(&j, K, WK, j.dr);
 }
 
 #ifndef RAPT_DOUBLE
