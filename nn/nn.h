@@ -31,6 +31,7 @@ typedef struct rapt_gpt rapt_gpt;
 typedef struct rapt_bert rapt_bert;
 typedef struct rapt_vit rapt_vit;
 typedef struct rapt_llama rapt_llama;
+typedef struct rapt_rnn_seq2seq rapt_rnn_seq2seq;
 typedef struct rapt_seq2seq rapt_seq2seq;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
@@ -503,6 +504,41 @@ RAPT_API rapt_tensor *rapt_vit_loss(const rapt_vit *vit, rapt_tensor *pictures, 
 RAPT_API rapt_status rapt_vit_save(const rapt_vit *vit, const char *directory);
 RAPT_API rapt_vit *rapt_vit_load(rapt_ctx *ctx, const char *directory);
 
+/* ---- recurrent encoder-decoder ----------------------------------------------------------------------------------- */
+
+typedef struct rapt_rnn_seq2seq_config {
+    int64_t source_vocab, target_vocab; /* target_vocab 0: source_vocab */
+    int64_t dim, hidden;                /* of embeddings and of states */
+    int64_t layers;                     /* of encoder and of decoder; 0: 1 */
+    rapt_recurrent_kind kind;
+    bool attention; /* each step asks all that the encoder has read (Bahdanau et al. 2015); else the encoder's last state
+                       is all the decoder gets (Sutskever et al. 2014; Cho et al. 2014) */
+    bool one_way;   /* the encoder reads onward only */
+    int64_t padding_id, start_id, end_id; /* all 0: 0, 1 and 2 */
+    double dropout;         /* of embeddings, between layers and before the head */
+    double label_smoothing; /* in the loss */
+    rapt_type type;         /* f32 or f64 */
+} rapt_rnn_seq2seq_config;
+
+RAPT_API rapt_rnn_seq2seq *rapt_rnn_seq2seq_new(rapt_ctx *ctx, const rapt_rnn_seq2seq_config *config);
+RAPT_API void rapt_rnn_seq2seq_free(rapt_rnn_seq2seq *model); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_rnn_seq2seq_params(const rapt_rnn_seq2seq *model);
+RAPT_API rapt_rnn_seq2seq_config rapt_rnn_seq2seq_get_config(const rapt_rnn_seq2seq *model);
+
+/* source [B,S], target [B,T] (i32 or i64) -> [B,T,V]. A source row of nothing but padding is an error. */
+RAPT_API rapt_tensor *rapt_rnn_seq2seq_logits(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target);
+/* Cross entropy, with label smoothing, of the source [B,S] and the target [B,T], whose rows are the start, tokens, the
+ * end and padding: the first T-1 tokens predict the last T-1. The mean over those that aren't padding, or their sum. */
+RAPT_API rapt_tensor *rapt_rnn_seq2seq_loss(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target);
+RAPT_API rapt_tensor *rapt_rnn_seq2seq_loss_sum(const rapt_rnn_seq2seq *model, rapt_tensor *source,
+                                                rapt_tensor *target);
+/* How many those are: what summed losses of several batches are divided by. */
+RAPT_API int64_t rapt_rnn_seq2seq_count_targets(const rapt_rnn_seq2seq *model, const rapt_tensor *target);
+
+/* A folder with config.json and model.safetensors. */
+RAPT_API rapt_status rapt_rnn_seq2seq_save(const rapt_rnn_seq2seq *model, const char *directory);
+RAPT_API rapt_rnn_seq2seq *rapt_rnn_seq2seq_load(rapt_ctx *ctx, const char *directory);
+
 /* ---- encoder-decoders -------------------------------------------------------------------------------------------- */
 
 /* bool, of ids' shape: false where an id is padding. What attention takes as key_keep. */
@@ -634,6 +670,13 @@ RAPT_API rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt);
 RAPT_API rapt_generator *rapt_llama_generator_new(const rapt_llama *llama);
 /* One prompt, ids [T]: the new ids, i32 [N]. */
 RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
+
+/* For the sources [B,S], a row for each text; prompts must be of one length. Freed as that one is. */
+RAPT_API rapt_generator *rapt_rnn_seq2seq_generator_new(const rapt_rnn_seq2seq *model, rapt_tensor *source);
+/* The targets of source [B,S], from the start token on, which isn't among them. Without stops they end with the end
+ * token. */
+RAPT_API rapt_status rapt_rnn_seq2seq_generate(const rapt_rnn_seq2seq *model, rapt_tensor *source,
+                                               const rapt_generation *generation, rapt_generated *generated);
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
