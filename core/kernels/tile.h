@@ -163,11 +163,23 @@ INLINE chains transposed_chains(const real *from, int64_t stride) { return trans
 #endif
 enum { CHAIN = sizeof(chain) / sizeof(real), TILE_CHAINS = TILE_COLUMNS / CHAIN };
 
+/* So many columns side by side are more streams than the processor follows by itself. Each step fetches a part of the
+ * lines that are needed AHEAD later; behind the tile's end come the next tile's columns. */
+enum { AHEAD = 6 * LINE, FETCHED = TILE_COLUMNS * QUAD / LINE };
+
+INLINE void fetch_columns(const tile *t, int64_t p) {
+    const int64_t at = p + AHEAD;
+    const real *from = t->b + (at < t->k ? at : at - t->k + TILE_COLUMNS * t->b_column);
+    from += p % LINE / QUAD * FETCHED * t->b_column;
+    for (int j = 0; j < FETCHED; j++) __builtin_prefetch(from + j * t->b_column, 0, 3);
+}
+
 static void gemm_thin(const tile *t) {
     const real *a = t->a, *b = t->b;
     chain sum[TILE_CHAINS] = {0};
     int64_t p = 0;
     for (; p + QUAD <= t->k; p += QUAD) {
+        fetch_columns(t, p);
         for (int j = 0; j < TILE_CHAINS; j++) {
             const chains block = transposed_chains(b + j * CHAIN * t->b_column + p, t->b_column);
             for (int q = 0; q < QUAD; q++) sum[j] += a[(p + q) * t->a_step] * block.at[q];
