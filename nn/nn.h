@@ -22,6 +22,7 @@ typedef struct rapt_batch_norm_layer rapt_batch_norm_layer;
 typedef struct rapt_multihead_attention rapt_multihead_attention;
 typedef struct rapt_feed_forward rapt_feed_forward;
 typedef struct rapt_positions rapt_positions;
+typedef struct rapt_relative_positions rapt_relative_positions;
 typedef struct rapt_transformer_layer rapt_transformer_layer;
 typedef struct rapt_transformer rapt_transformer;
 typedef struct rapt_recurrent rapt_recurrent;
@@ -33,6 +34,7 @@ typedef struct rapt_vit rapt_vit;
 typedef struct rapt_llama rapt_llama;
 typedef struct rapt_rnn_seq2seq rapt_rnn_seq2seq;
 typedef struct rapt_seq2seq rapt_seq2seq;
+typedef struct rapt_t5 rapt_t5;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
 
@@ -199,6 +201,22 @@ RAPT_API rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_t
 /* x [...,dim] + the positions that ids (i32 or i64) [...] name. */
 RAPT_API rapt_tensor *rapt_positions_forward_at(const rapt_positions *layer, rapt_tensor *x, rapt_tensor *ids);
 
+typedef struct rapt_relative_positions_config {
+    int64_t heads;
+    int64_t buckets;      /* 0: 32 */
+    int64_t max_distance; /* those from here on share a bucket; 0: 128 */
+    bool one_sided; /* distances to earlier keys alone are told apart; else half of the buckets is for later ones */
+    double init_deviation; /* normal; 0: 1 */
+} rapt_relative_positions_config;
+
+/* What T5 adds to the attention scores: a number for each head and bucket of distances. Parameter: weight
+ * [buckets,heads]. */
+RAPT_API rapt_relative_positions *rapt_relative_positions_new(rapt_params *params,
+                                                              const rapt_relative_positions_config *config);
+/* [1,H,queries,keys], what attention takes as bias; the queries are the last of the keys. */
+RAPT_API rapt_tensor *rapt_relative_positions_forward(const rapt_relative_positions *layer, int64_t queries,
+                                                      int64_t keys);
+
 /* ---- Transformer layers and stacks ------------------------------------------------------------------------------- */
 
 /* How a layer's parameters are named (paths below its scope) and stored. */
@@ -287,8 +305,8 @@ RAPT_API rapt_recurrent *rapt_recurrent_new(rapt_params *params, const rapt_recu
 RAPT_API int64_t rapt_recurrent_states(const rapt_recurrent *stack);
 /* x [B,T,in] -> the last layer's outputs [B,T,hidden], 0 at padding, or [B,T,2 hidden] if bidirectional. keep (bool
  * [B,T], NULL: no padding): where it is false states stay as they are. first: the states before the first step (NULL:
- * zeros); last becomes those after the row's last one (NULL: not wanted). What it makes on the way stays in the innermost
- * scope with them. */
+ * zeros); last becomes those after the row's last one (NULL: not wanted). What it makes on the way stays in the
+ * innermost scope with them. */
 RAPT_API rapt_tensor *rapt_recurrent_forward(const rapt_recurrent *stack, rapt_tensor *x, rapt_tensor *keep,
                                              const rapt_recurrent_state *first, rapt_recurrent_state *last);
 
@@ -300,8 +318,8 @@ typedef struct rapt_additive_attention_config {
 } rapt_additive_attention_config;
 
 /* Parameters: query.weight [hidden,query_dim], key.weight [hidden,key_dim], score.weight [hidden]. */
-RAPT_API rapt_additive_attention_layer *
-rapt_additive_attention_layer_new(rapt_params *params, const rapt_additive_attention_config *config);
+RAPT_API rapt_additive_attention_layer *rapt_additive_attention_layer_new(rapt_params *params,
+                                                                          const rapt_additive_attention_config *config);
 /* memory [B,S,key_dim] -> keys [B,S,hidden], which serve every query. */
 RAPT_API rapt_tensor *rapt_additive_attention_layer_keys(const rapt_additive_attention_layer *layer,
                                                          rapt_tensor *memory);
@@ -603,6 +621,59 @@ RAPT_API int64_t rapt_seq2seq_count_targets(const rapt_seq2seq *model, const rap
 /* A folder with config.json and model.safetensors. */
 RAPT_API rapt_status rapt_seq2seq_save(const rapt_seq2seq *model, const char *directory);
 RAPT_API rapt_seq2seq *rapt_seq2seq_load(rapt_ctx *ctx, const char *directory);
+
+/* ---- T5 (Raffel et al. 2020) ------------------------------------------------------------------------------------- */
+
+typedef struct rapt_t5_config {
+    int64_t vocab, encoder_layers, decoder_layers, heads, dim; /* decoder_layers 0: as many as the encoder has */
+    int64_t head_dim;                                          /* 0: dim / heads */
+    int64_t ffn;                                               /* 0: 4 * dim */
+    bool gated;                    /* the feed-forward, as in T5 1.1: activation(x G) * (x W1) */
+    rapt_activation activation;    /* default: ReLU; where gated, the tanh GELU */
+    int64_t buckets, max_distance; /* as in rapt_relative_positions_config */
+    bool untied_head;              /* as in T5 1.1 */
+    int64_t padding_id;            /* the decoder starts with it too */
+    int64_t end_id;                /* 0: 1, if padding_id is 0 */
+    double norm_eps;               /* 0: 1e-6 */
+    double dropout;                /* of embeddings, attention weights, activations, residuals and each stack's end */
+    rapt_type type;                /* f32 or f64 */
+} rapt_t5_config;
+
+/* Names and initial weights are those of Hugging Face's T5ForConditionalGeneration. */
+RAPT_API rapt_t5 *rapt_t5_new(rapt_ctx *ctx, const rapt_t5_config *config);
+RAPT_API void rapt_t5_free(rapt_t5 *t5); /* or with the context; NULL is fine */
+RAPT_API rapt_params *rapt_t5_params(const rapt_t5 *t5);
+RAPT_API rapt_t5_config rapt_t5_get_config(const rapt_t5 *t5);
+
+RAPT_API rapt_tensor *rapt_t5_encode(const rapt_t5 *t5, const rapt_encoder_inputs *inputs); /* [B,S,D] */
+RAPT_API rapt_tensor *rapt_t5_decode(const rapt_t5 *t5, const rapt_decoder_inputs *inputs); /* [B,T,D] */
+RAPT_API rapt_tensor *rapt_t5_head(const rapt_t5 *t5, rapt_tensor *hidden);                 /* [...,D] -> [...,V] */
+/* All three: source [B,S], target [B,T], which begins with padding -> [B,T,V]. */
+RAPT_API rapt_tensor *rapt_t5_logits(const rapt_t5 *t5, rapt_tensor *source, rapt_tensor *target);
+
+/* Cross entropy of the source [B,S] against labels [B,T], which the decoder is given behind padding: the mean over
+ * those that aren't RAPT_IGNORED_TARGET, or their sum. */
+RAPT_API rapt_tensor *rapt_t5_loss(const rapt_t5 *t5, rapt_tensor *source, rapt_tensor *labels);
+RAPT_API rapt_tensor *rapt_t5_loss_sum(const rapt_t5 *t5, rapt_tensor *source, rapt_tensor *labels);
+
+/* Which spans of a text become sentinels, one each, and are to be told after the same sentinels. */
+typedef struct rapt_span_corruption {
+    double share;           /* of the tokens; 0: 0.15 */
+    double mean_span;       /* tokens of a span; 0: 3 */
+    int64_t first_sentinel; /* sentinels are this id and those below it; T5's is 32099 */
+    int64_t sentinels;      /* how many there are; T5's are 100 */
+    int64_t end_id;         /* closes both texts; below 0: none */
+    uint64_t seed, stream;  /* choices depend on these and the place alone; another stream for every batch */
+} rapt_span_corruption;
+
+/* ids [B,N] -> *source [B,N'], *target [B,M'], i32: "a b c d e f" becomes "a X d Y f" and "X b c Y e Z". N', M' and the
+ * number of spans depend on N alone, where they are and how long is drawn. */
+RAPT_API rapt_status rapt_corrupt_spans(const rapt_tensor *ids, const rapt_span_corruption *corruption,
+                                        rapt_tensor **source, rapt_tensor **target);
+
+/* Hugging Face's layout. */
+RAPT_API rapt_status rapt_t5_save(const rapt_t5 *t5, const char *directory);
+RAPT_API rapt_t5 *rapt_t5_load(rapt_ctx *ctx, const char *directory);
 
 /* ---- sampling ---------------------------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@ static const model_type model_types[] = {
     {"bert", parity_bert},
     {"gpt2", parity_gpt2},
     {"llama", parity_llama},
+    {"t5", parity_t5},
     {"transformer", parity_seq2seq},
 };
 

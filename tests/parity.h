@@ -13,7 +13,7 @@ typedef struct parity {
 } parity;
 
 typedef void parity_model(parity *p);
-parity_model parity_bert, parity_gpt2, parity_llama, parity_seq2seq;
+parity_model parity_bert, parity_gpt2, parity_llama, parity_seq2seq, parity_t5;
 
 /* Each prints one line, PASS or FAIL, and counts it. */
 void parity_check(parity *p, bool passed, const char *format, ...) RAPT_PRINTF(3, 4);

@@ -29,6 +29,15 @@ const char *rapt__activation_name(rapt_activation activation) {
     return activations[0].name;
 }
 
+bool rapt__activation_find(const char *name, rapt_activation *activation) {
+    for (int i = 0; name && i < ACTIVATIONS; i++) {
+        if (strcmp(name, activations[i].name) != 0) continue;
+        *activation = activations[i].activation;
+        return true;
+    }
+    return false;
+}
+
 /* ---- reading config.json ----------------------------------------------------------------------------------------- */
 
 bool rapt__config_open(rapt_ctx *ctx, const char *path, rapt__config *config) {
@@ -84,10 +93,9 @@ bool rapt__config_bool(const rapt__config *config, const char *field, bool other
 rapt_activation rapt__config_activation(const rapt__config *config, const char *field, const char *otherwise) {
     const rapt_json *value = rapt__config_field(config, field);
     const char *name = value ? rapt_json_string(value) : otherwise;
-    for (int i = 0; name && i < ACTIVATIONS; i++)
-        if (strcmp(name, activations[i].name) == 0) return activations[i].activation;
-    rapt__config_reject(config, field, "gelu_new, gelu, relu or silu");
-    return RAPT_ACTIVATION_DEFAULT;
+    rapt_activation activation = RAPT_ACTIVATION_DEFAULT;
+    if (!rapt__activation_find(name, &activation)) rapt__config_reject(config, field, "gelu_new, gelu, relu or silu");
+    return activation;
 }
 
 void rapt__config_model_type(const rapt__config *config, const char *type) {

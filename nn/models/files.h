@@ -25,6 +25,8 @@ double rapt__config_number(const rapt__config *config, const char *field, double
 bool rapt__config_bool(const rapt__config *config, const char *field, bool otherwise);
 /* The activation of Hugging Face's name; otherwise names the default. */
 rapt_activation rapt__config_activation(const rapt__config *config, const char *field, const char *otherwise);
+/* False where Hugging Face's name (or NULL) isn't known. */
+bool rapt__activation_find(const char *name, rapt_activation *activation);
 void rapt__config_model_type(const rapt__config *config, const char *type); /* rejects any other */
 
 /* ---- writing it ---- */
