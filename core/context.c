@@ -116,6 +116,7 @@ rapt_mark rapt__scope_begin(rapt_ctx *ctx, unsigned modes) {
 rapt_mark rapt_scope_begin(rapt_ctx *ctx) { return rapt__scope_begin(ctx, 0); }
 rapt_mark rapt_no_grad(rapt_ctx *ctx) { return rapt__scope_begin(ctx, RAPT_NO_GRAD); }
 rapt_mark rapt_evaluation(rapt_ctx *ctx) { return rapt__scope_begin(ctx, RAPT_NO_GRAD | RAPT_EVALUATE); }
+rapt_mark rapt_to_be_loaded(rapt_ctx *ctx) { return rapt__scope_begin(ctx, RAPT_TO_BE_LOADED); }
 
 static void close_handles(rapt_mark mark) {
     rapt_ctx *ctx = mark.ctx;

@@ -117,8 +117,9 @@ RAPT_API void rapt_object_free(void *object); /* NULL is fine */
 /* ---- scopes ------------------------------------------------------------------------------------------------- */
 
 typedef enum rapt_mode {
-    RAPT_NO_GRAD = 1, /* nothing is recorded on the tape */
-    RAPT_EVALUATE = 2 /* dropout does nothing and draws nothing */
+    RAPT_NO_GRAD = 1,     /* nothing is recorded on the tape */
+    RAPT_EVALUATE = 2,    /* dropout does nothing and draws nothing */
+    RAPT_TO_BE_LOADED = 4 /* new parameters are zeros until rapt_params_load() */
 } rapt_mode;
 
 typedef struct rapt_mark {
@@ -130,6 +131,9 @@ typedef struct rapt_mark {
 RAPT_API rapt_mark rapt_scope_begin(rapt_ctx *ctx);
 RAPT_API rapt_mark rapt_no_grad(rapt_ctx *ctx);    /* a scope with RAPT_NO_GRAD */
 RAPT_API rapt_mark rapt_evaluation(rapt_ctx *ctx); /* a scope with RAPT_NO_GRAD and RAPT_EVALUATE */
+/* A scope for making a model that is loaded next: drawing the weights of a large one takes longer than reading them.
+ * Loading gives the parameters that it may leave out their initial values, the same as without this. */
+RAPT_API rapt_mark rapt_to_be_loaded(rapt_ctx *ctx);
 
 /* Ends the scope, and any inner one still open: its tensors and what it recorded on the tape are gone. */
 RAPT_API void rapt_scope_end(rapt_mark mark);
@@ -388,11 +392,15 @@ RAPT_API void rapt_params_clear_grad(rapt_params *params);
  * accumulation. */
 RAPT_API rapt_status rapt_params_scale_grad(rapt_params *params, double factor);
 
-/* Writes all parameters under their names, or reads them: every name must be there with its shape, nothing may be left
- * over; the error lists what differs. Names that start with one of the NULL-terminated ignored prefixes may be left
- * over, or be missing: those parameters keep their values. A failed load leaves the parameters as they were. */
+/* Writes all parameters under their names, or reads them (see rapt_safetensors_open(), also for the path): every name
+ * must be there with its shape, nothing may be left over; the error lists what differs. Every value must be finite.
+ * Names that start with one of the NULL-terminated ignored prefixes may be left over, or be missing: those parameters
+ * keep their values. A failed load leaves the parameters as they were. All is checked, and then read where it belongs:
+ * no second copy of the weights exists at any time. Only what happens to the file in between can fail later, and leaves
+ * what was read until then. */
 RAPT_API rapt_status rapt_params_save(rapt_params *params, const char *path);
 RAPT_API rapt_status rapt_params_load(rapt_params *params, const char *path, const char *const *ignored);
+RAPT_API rapt_status rapt_params_load_from(rapt_params *params, rapt_safetensors *file, const char *const *ignored);
 
 /* ---- files -------------------------------------------------------------------------------------------------- */
 
@@ -450,7 +458,13 @@ RAPT_API const char *rapt_json_text(rapt_json_writer *writer, int64_t *bytes);
 
 /* safetensors (huggingface/safetensors, README "Format"): F64 F32 F16 BF16 I64 I32 BOOL tensors and a string map. Any
  * malformed file is an error that says what and where; no size in it is believed before it is checked against the
- * file's own. An open file is read tensor by tensor as they are asked for; what replaces it meanwhile is not seen. */
+ * file's own. An open file is read tensor by tensor as they are asked for; what replaces it meanwhile is not seen.
+ * Files aren't mapped, since one that is cut short while it is mapped would end the process: what is asked for is read
+ * from the system's cache straight to where it is wanted.
+ *
+ * A path that ends in ".json" is the index of a model in several files (model.safetensors.index.json): they are opened
+ * together and are like one. A file that is missing, and a tensor that isn't in the one file that the index gives for
+ * it, are errors. */
 RAPT_API rapt_safetensors *rapt_safetensors_open(rapt_ctx *ctx, const char *path);
 /* The same from memory, which must stay as it is until close. */
 RAPT_API rapt_safetensors *rapt_safetensors_parse(rapt_ctx *ctx, const void *bytes, int64_t size, const char *origin);
@@ -461,6 +475,10 @@ RAPT_API bool rapt_safetensors_has(const rapt_safetensors *file, const char *nam
 /* A copy of the tensor, in the current scope; F16 and BF16 are widened to f32. A type that rapt hasn't (U8, F8_E4M3, …)
  * may be in the file, but asking for it is an error, as is a name that isn't there. */
 RAPT_API rapt_tensor *rapt_safetensors_get(rapt_safetensors *file, const char *name);
+/* Its type and shape alone: of array everything but the data. */
+RAPT_API rapt_status rapt_safetensors_describe(const rapt_safetensors *file, const char *name, rapt_array *array);
+/* Overwrites a contiguous tensor of the same shape, and of the same type or floating as this. */
+RAPT_API rapt_status rapt_safetensors_read(const rapt_safetensors *file, const char *name, rapt_tensor *into);
 RAPT_API const char *rapt_safetensors_metadata(const rapt_safetensors *file, const char *key); /* NULL if absent */
 
 typedef struct rapt_named_tensor {
@@ -468,10 +486,22 @@ typedef struct rapt_named_tensor {
     const rapt_tensor *tensor;
 } rapt_named_tensor;
 
-/* metadata: key, value, key, value, …, NULL; or NULL. Written as rapt_file_write() does, wide types first, then by name,
- * as the reference implementation does. */
+/* metadata: key, value, key, value, …, NULL; or NULL. Written as rapt_file_write() does, wide types first, then by
+ * name, as the reference implementation does. */
 RAPT_API rapt_status rapt_safetensors_save(rapt_ctx *ctx, const char *path, int64_t count,
                                            const rapt_named_tensor *tensors, const char *const *metadata);
+
+typedef enum rapt_narrowing {
+    RAPT_NARROW_NOTHING = 0,
+    RAPT_NARROW_F16, /* largest number 65504 */
+    RAPT_NARROW_BF16 /* the range of f32, 8 bits of precision */
+} rapt_narrowing;
+
+/* The same, with floating tensors in 16 bits: to the nearest, ties to even, infinity beyond the largest number. */
+RAPT_API rapt_status rapt_safetensors_save_narrowed(rapt_ctx *ctx, const char *path, int64_t count,
+                                                    const rapt_named_tensor *tensors, const char *const *metadata,
+                                                    rapt_narrowing narrowing);
+RAPT_API rapt_status rapt_params_save_narrowed(rapt_params *params, const char *path, rapt_narrowing narrowing);
 
 #ifdef __cplusplus
 }

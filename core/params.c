@@ -1,14 +1,19 @@
 /* Parameters: a named tree, kept flat. The root owns tensors, names and the memory of layers; scopes are prefixes. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/context.h"
+#include "core/safetensors.h"
 
 typedef struct entry {
     const char *name;
     rapt_tensor *tensor;
+    rapt_init init;
+    uint64_t stream; /* of its initial values, if they are random */
+    bool empty;      /* made to be loaded, and without values so far */
 } entry;
 
 /* One allocation of the root's memory. */
@@ -159,10 +164,23 @@ static void initialise_chunk(void *arg, int64_t chunk, int thread) {
         rapt__store(t->storage->data, t->type, i, initial_value(t->ctx, job->init, job->stream, (uint64_t)i));
 }
 
-static void initialise(rapt_tensor *t, rapt_init init) {
-    bool random = init.kind == RAPT_INIT_NORMAL || init.kind == RAPT_INIT_UNIFORM;
-    initial_job job = {.t = t, .init = init, .stream = random ? rapt_next_stream(t->ctx) : 0};
-    rapt_parallel(t->ctx, (t->size + INITIAL_CHUNK - 1) / INITIAL_CHUNK, initialise_chunk, &job);
+static bool is_random(rapt_init init) { return init.kind == RAPT_INIT_NORMAL || init.kind == RAPT_INIT_UNIFORM; }
+
+static void initialise(entry *e) {
+    initial_job job = {.t = e->tensor, .init = e->init, .stream = e->stream};
+    rapt_parallel(e->tensor->ctx, (e->tensor->size + INITIAL_CHUNK - 1) / INITIAL_CHUNK, initialise_chunk, &job);
+    e->empty = false;
+}
+
+/* A stream is taken in any case: what is drawn later doesn't depend on whether this is. */
+static void begin_values(entry *e) {
+    rapt_ctx *ctx = e->tensor->ctx;
+    if (is_random(e->init)) e->stream = rapt_next_stream(ctx);
+    e->empty = ctx->modes & RAPT_TO_BE_LOADED;
+    if (e->empty)
+        memset(e->tensor->storage->data, 0, e->tensor->storage->bytes);
+    else
+        initialise(e);
 }
 
 /* Room for one more entry, and its full name; NULL on error. */
@@ -185,9 +203,9 @@ rapt_tensor *rapt_param(rapt_params *params, const char *name, int ndim, const i
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *t = rapt_keep(rapt__tensor_new(ctx, full, r->type, ndim, shape));
     if (!rapt_is_nil(t)) {
-        initialise(t, init);
+        r->entries[r->count] = (entry){.name = full, .tensor = t, .init = init};
+        begin_values(&r->entries[r->count++]);
         t->wants_gradient = t->leaf = true;
-        r->entries[r->count++] = (entry){.name = full, .tensor = t};
     }
     rapt_scope_end(mark);
     return t;
@@ -253,7 +271,7 @@ rapt_status rapt_params_scale_grad(rapt_params *params, double factor) {
 
 /* ---- files ---- */
 
-rapt_status rapt_params_save(rapt_params *params, const char *path) {
+rapt_status rapt_params_save_narrowed(rapt_params *params, const char *path, rapt_narrowing narrowing) {
     if (!params) return RAPT_ERROR_ARGUMENT;
     root *r = params->root;
     if (r->ctx->status) return r->ctx->status;
@@ -262,9 +280,13 @@ rapt_status rapt_params_save(rapt_params *params, const char *path) {
     for (int64_t i = 0; i < r->count; i++)
         list[i] = (rapt_named_tensor){.name = r->entries[i].name, .tensor = r->entries[i].tensor};
     static const char *const metadata[] = {"format", "pt", NULL};
-    rapt_status status = rapt_safetensors_save(r->ctx, path, r->count, list, metadata);
+    rapt_status status = rapt_safetensors_save_narrowed(r->ctx, path, r->count, list, metadata, narrowing);
     rapt__give(list);
     return status;
+}
+
+rapt_status rapt_params_save(rapt_params *params, const char *path) {
+    return rapt_params_save_narrowed(params, path, RAPT_NARROW_NOTHING);
 }
 
 /* What a file and the parameters disagree about, gathered into one message. */
@@ -287,31 +309,88 @@ static void complain(complaints *c, const char *format, ...) {
     if (c->used >= sizeof c->text) c->used = sizeof c->text - 1;
 }
 
-static bool same_shape(const rapt_tensor *a, const rapt_tensor *b) {
-    return a->ndim == b->ndim && memcmp(a->shape, b->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+static bool same_shape(const rapt_array *a, const rapt_tensor *t) {
+    return a->ndim == t->ndim && memcmp(a->shape, t->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-/* The file's tensor of that name if it fits t; NULL, with a complaint, if not. */
-static rapt_tensor *fitting(rapt_safetensors *file, const char *name, const rapt_tensor *t, complaints *c) {
-    rapt_tensor *found = rapt_safetensors_get(file, name);
-    if (rapt_is_nil(found)) return NULL;
-    rapt_array want, got;
+/* Finds the file's tensor of that name; false, with a complaint or an error, if it doesn't fit t. */
+static bool find_fitting(const rapt_safetensors *file, const char *name, const rapt_tensor *t, complaints *c,
+                         rapt__stored *found) {
+    if (rapt__stored_find(file, name, found)) return false;
+    rapt_array want;
     rapt__describe(t, &want);
-    rapt__describe(found, &got);
-    if (!same_shape(t, found)) {
-        complain(c, "; \"%s\" is %s, not %s", name, rapt_shape_text(&got).text, rapt_shape_text(&want).text);
-        return NULL;
+    if (!same_shape(&found->array, t)) {
+        complain(c, "; \"%s\" is %s, not %s", name, rapt_shape_text(&found->array).text, rapt_shape_text(&want).text);
+        return false;
     }
-    if (!rapt__is_floating(found->type)) {
-        complain(c, "; \"%s\" holds %s", name, rapt_type_name(found->type));
-        return NULL;
+    if (!rapt__is_floating(found->array.type)) {
+        complain(c, "; \"%s\" holds %s", name, rapt_type_name(found->array.type));
+        return false;
     }
-    return found;
+    return true;
 }
 
-static bool same_values(const rapt_tensor *a, const rapt_tensor *b) {
-    return a->type == b->type && memcmp(rapt__elements(a), rapt__elements(b), a->storage->bytes) == 0;
+/* ---- looking at what is in a file, a block at a time ---- */
+
+enum { BLOCK_ELEMENTS = RAPT__BLOCK_BYTES / 8 };
+
+typedef struct block {
+    int64_t first, count, bytes;
+    _Alignas(8) char values[RAPT__BLOCK_BYTES];
+} block;
+
+/* The block after the last one, of the tensor as `type`; false at its end and on error. */
+static bool read_block(const rapt__stored *stored, rapt_type type, block *b) {
+    int64_t left = stored->array.size - (b->first + b->count);
+    b->first += b->count;
+    b->count = left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
+    b->bytes = b->count * (int64_t)rapt_type_bytes(type);
+    return left > 0 && rapt__stored_read(stored, b->first, b->count, type, b->values) == RAPT_OK;
 }
+
+static bool same_values(const rapt__stored *a, const rapt__stored *b, rapt_type type) {
+    block x = {.count = 0}, y = {.count = 0};
+    while (read_block(a, type, &x) && read_block(b, type, &y))
+        if (memcmp(x.values, y.values, (size_t)x.bytes) != 0) return false;
+    return true;
+}
+
+/* Of the exponent's bits not all are set. */
+static int64_t count_finite_f32(const char *values, int64_t count) {
+    int64_t finite = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + i * 4, sizeof bits);
+        finite += (bits & 0x7F800000) != 0x7F800000;
+    }
+    return finite;
+}
+
+static int64_t count_finite_f64(const char *values, int64_t count) {
+    int64_t finite = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint64_t bits;
+        memcpy(&bits, values + i * 8, sizeof bits);
+        finite += (bits & UINT64_C(0x7FF) << 52) != UINT64_C(0x7FF) << 52;
+    }
+    return finite;
+}
+
+/* All finite as `type`; otherwise the error says where not. */
+static void check_finite(rapt_ctx *ctx, const rapt__stored *stored, rapt_type type) {
+    block b = {.count = 0};
+    while (read_block(stored, type, &b)) {
+        int64_t finite = type == RAPT_F64 ? count_finite_f64(b.values, b.count) : count_finite_f32(b.values, b.count);
+        if (finite == b.count) continue;
+        int64_t i = 0;
+        while (isfinite(rapt__load(b.values, type, i))) i++;
+        rapt_fail(ctx, RAPT_ERROR_NUMBER, "%s: tensor \"%.128s\": element %" PRId64 " is %g",
+                  stored->file->source.origin, stored->name, b.first + i, rapt__load(b.values, type, i));
+        return;
+    }
+}
+
+/* ---- loading ---- */
 
 static bool starts_with_any(const char *name, const char *const *prefixes) {
     for (; prefixes && *prefixes; prefixes++)
@@ -319,22 +398,23 @@ static bool starts_with_any(const char *name, const char *const *prefixes) {
     return false;
 }
 
-/* A parameter's values from the file, under its own name or any alias; where several are there they must be equal. */
-static rapt_tensor *values_for(const root *r, rapt_safetensors *file, const entry *e, const char *const *ignored,
-                               complaints *c) {
+/* A parameter's values in the file, under its own name or any alias; where several are there they must be equal. found
+ * is left alone where there are none. */
+static void find_values(const root *r, const rapt_safetensors *file, const entry *e, const char *const *ignored,
+                        complaints *c, rapt__stored *found) {
     bool named = rapt_safetensors_has(file, e->name);
-    rapt_tensor *found = named ? fitting(file, e->name, e->tensor, c) : NULL;
+    if (named) find_fitting(file, e->name, e->tensor, c, found);
     for (int64_t i = 0; i < r->alias_count; i++) {
         const char *alias = r->aliases[i].name;
+        rapt__stored other;
         if (r->aliases[i].tensor != e->tensor || !rapt_safetensors_has(file, alias)) continue;
         named = true;
-        rapt_tensor *other = fitting(file, alias, e->tensor, c);
-        if (found && other && !same_values(found, other))
+        if (!find_fitting(file, alias, e->tensor, c, &other)) continue;
+        if (found->file && !same_values(found, &other, r->type))
             complain(c, "; \"%s\" and \"%s\" are one parameter but differ", e->name, alias);
-        if (!found) found = other;
+        if (!found->file) *found = other;
     }
     if (!named && !starts_with_any(e->name, ignored)) complain(c, "; \"%s\" is missing", e->name);
-    return found;
 }
 
 static void complain_of_leftovers(const rapt_params *params, const rapt_safetensors *file, const char *const *ignored,
@@ -346,32 +426,47 @@ static void complain_of_leftovers(const rapt_params *params, const rapt_safetens
     }
 }
 
-/* Reads everything before it changes anything. */
-static void load(rapt_params *params, rapt_safetensors *file, const char *path, const char *const *ignored,
-                 rapt_tensor **values) {
-    root *r = params->root;
+static void check_file(const rapt_params *params, const rapt_safetensors *file, const char *const *ignored,
+                       rapt__stored *found) {
+    const root *r = params->root;
     complaints c = {.count = 0};
     for (int64_t i = 0; i < r->count && !r->ctx->status; i++)
-        values[i] = values_for(r, file, &r->entries[i], ignored, &c);
+        find_values(r, file, &r->entries[i], ignored, &c, &found[i]);
     complain_of_leftovers(params, file, ignored, &c);
     if (c.count && !r->ctx->status)
-        rapt_fail(r->ctx, RAPT_ERROR_FILE, "%s: doesn't fit the model in %" PRId64 " place%s%s", path, c.count,
-                  c.count == 1 ? "" : "s", c.text);
+        rapt_fail(r->ctx, RAPT_ERROR_FILE, "%s: doesn't fit the model in %" PRId64 " place%s%s", file->source.origin,
+                  c.count, c.count == 1 ? "" : "s", c.text);
+    for (int64_t i = 0; i < r->count && !r->ctx->status; i++)
+        if (found[i].file) check_finite(r->ctx, &found[i], r->type);
+}
+
+static void read_values(root *r, const rapt__stored *found) {
     for (int64_t i = 0; i < r->count && !r->ctx->status; i++) {
-        if (values[i]) rapt_assign(r->entries[i].tensor, values[i]);
+        entry *e = &r->entries[i];
+        if (found[i].file) {
+            rapt__stored_read(&found[i], 0, e->tensor->size, r->type, rapt_data_mut(e->tensor));
+            e->empty = false;
+        } else if (e->empty)
+            initialise(e);
     }
+}
+
+rapt_status rapt_params_load_from(rapt_params *params, rapt_safetensors *file, const char *const *ignored) {
+    if (!params || !file) return RAPT_ERROR_ARGUMENT;
+    root *r = params->root;
+    rapt__stored *found = rapt__take_zeroed(r->ctx, (size_t)(r->count + 1) * sizeof *found);
+    if (!found) return r->ctx->status;
+    check_file(params, file, ignored, found);
+    read_values(r, found);
+    rapt__give(found);
+    return r->ctx->status;
 }
 
 rapt_status rapt_params_load(rapt_params *params, const char *path, const char *const *ignored) {
     if (!params) return RAPT_ERROR_ARGUMENT;
-    root *r = params->root;
-    rapt_safetensors *file = rapt_safetensors_open(r->ctx, path);
-    if (!file) return r->ctx->status;
-    rapt_mark mark = rapt_no_grad(r->ctx);
-    rapt_tensor **values = rapt__take_zeroed(r->ctx, (size_t)(r->count + 1) * sizeof *values);
-    if (values) load(params, file, path, ignored, values);
-    rapt__give(values);
-    rapt_scope_end(mark);
+    rapt_safetensors *file = rapt_safetensors_open(params->root->ctx, path);
+    if (!file) return params->root->ctx->status;
+    rapt_status status = rapt_params_load_from(params, file, ignored);
     rapt_safetensors_close(file);
-    return r->ctx->status;
+    return status;
 }

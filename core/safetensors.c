@@ -10,27 +10,15 @@
 #include <unistd.h>
 
 #include "core/file.h"
+#include "core/half.h"
 #include "core/json.h"
 #include "core/memory.h"
+#include "core/safetensors.h"
 #include "core/sort.h"
 #include "core/tensor.h"
 
-enum {
-    LENGTH_BYTES = 8,
-    MOST_HEADER_BYTES = 100000000, /* as in the reference implementation */
-    GATHER_BYTES = 1 << 14
-};
-
-static const char METADATA[] = "__metadata__";
-
-typedef struct dtype {
-    const char *name;
-    int bits;
-    int type; /* the rapt_type it is read into; -1: none */
-} dtype;
-
 /* In the reference implementation's order, which is also the order in a file, last first. */
-static const dtype dtypes[] = {
+static const rapt__dtype dtypes[] = {
     {"BOOL", 8, RAPT_BOOL}, {"F4", 4, -1},      {"F6_E2M3", 6, -1},    {"F6_E3M2", 6, -1},    {"U8", 8, -1},
     {"I8", 8, -1},          {"F8_E5M2", 8, -1}, {"F8_E4M3", 8, -1},    {"F8_E8M0", 8, -1},    {"F8_E4M3FNUZ", 8, -1},
     {"F8_E5M2FNUZ", 8, -1}, {"I16", 16, -1},    {"U16", 16, -1},       {"F16", 16, RAPT_F32}, {"BF16", 16, RAPT_F32},
@@ -40,23 +28,15 @@ static const dtype dtypes[] = {
 
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
-static const dtype *dtype_named(const char *name) {
+const rapt__dtype *rapt__dtype_named(const char *name) {
     for (int i = 0; i < DTYPES; i++)
         if (strcmp(dtypes[i].name, name) == 0) return &dtypes[i];
     return NULL;
 }
 
-/* The one whose elements are those of the type in memory. */
-static const dtype *dtype_of(rapt_type type) {
-    for (int i = 0; i < DTYPES; i++)
-        if (dtypes[i].type == (int)type && dtypes[i].bits == 8 * (int)rapt_type_bytes(type)) return &dtypes[i];
-    return NULL;
-}
-
-/* Between the file's order of bytes and the machine's. */
-static void swap_if_big_endian(char *elements, int64_t bytes, int64_t width) {
+void rapt__little_endian(void *elements, int64_t bytes, int64_t width) {
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) return;
-    for (char *element = elements; element < elements + bytes; element += width)
+    for (char *element = elements; element < (char *)elements + bytes; element += width)
         for (int64_t i = 0, j = width - 1; i < j; i++, j--) {
             char byte = element[i];
             element[i] = element[j];
@@ -66,52 +46,34 @@ static void swap_if_big_endian(char *elements, int64_t bytes, int64_t width) {
 
 /* ---- reading: the header ------------------------------------------------------------------------------------ */
 
-/* A file, or memory. */
-typedef struct source {
-    rapt_ctx *ctx;
-    const char *origin;
-    int file; /* -1: memory */
-    const char *memory;
-    int64_t bytes;
-} source;
-
-struct rapt_safetensors {
-    source source;
-    rapt_json *header;
-    const rapt_json *metadata; /* NULL: none */
-    int64_t metadata_item;     /* where among the header's members; their number if there is none */
-    int64_t data_begin, data_bytes;
-    char origin[];
-};
-
 /* Where a tensor lies, and what it is, all checked. */
 typedef struct entry {
-    const dtype *dtype;
+    const rapt__dtype *dtype;
     const rapt_json *shape;
     int64_t begin, end;
 } entry;
 
-static rapt_status read_source(const source *s, int64_t offset, void *out, int64_t bytes) {
+static rapt_status read_source(const rapt__source *s, int64_t offset, void *out, int64_t bytes) {
     if (s->file >= 0) return rapt__file_read_at(s->ctx, s->origin, s->file, offset, out, bytes);
     memcpy(out, s->memory + offset, (size_t)bytes);
     return RAPT_OK;
 }
 
 /* The header's length, checked against the file's before anything is allocated; -1 on error. */
-static int64_t read_header_length(const source *s) {
-    unsigned char raw[LENGTH_BYTES];
-    if (s->bytes < LENGTH_BYTES) {
+static int64_t read_header_length(const rapt__source *s) {
+    unsigned char raw[RAPT__LENGTH_BYTES];
+    if (s->bytes < RAPT__LENGTH_BYTES) {
         rapt_fail(s->ctx, RAPT_ERROR_FILE, "%s: %" PRId64 " bytes are too few for a safetensors file", s->origin,
                   s->bytes);
         return -1;
     }
-    if (read_source(s, 0, raw, LENGTH_BYTES)) return -1;
+    if (read_source(s, 0, raw, RAPT__LENGTH_BYTES)) return -1;
     uint64_t length = 0;
-    for (int i = LENGTH_BYTES - 1; i >= 0; i--) length = length << 8 | raw[i];
-    if (length > MOST_HEADER_BYTES)
+    for (int i = RAPT__LENGTH_BYTES - 1; i >= 0; i--) length = length << 8 | raw[i];
+    if (length > RAPT__MOST_HEADER_BYTES)
         rapt_fail(s->ctx, RAPT_ERROR_FILE, "%s: a header of %" PRIu64 " bytes, more than the %d allowed", s->origin,
-                  length, MOST_HEADER_BYTES);
-    else if ((int64_t)length > s->bytes - LENGTH_BYTES)
+                  length, RAPT__MOST_HEADER_BYTES);
+    else if ((int64_t)length > s->bytes - RAPT__LENGTH_BYTES)
         rapt_fail(s->ctx, RAPT_ERROR_FILE, "%s: a header of %" PRIu64 " bytes in a file of %" PRId64, s->origin, length,
                   s->bytes);
     else
@@ -119,7 +81,7 @@ static int64_t read_header_length(const source *s) {
     return -1;
 }
 
-static rapt_json *parse_header(const source *s, const char *text, int64_t bytes) {
+static rapt_json *parse_header(const rapt__source *s, const char *text, int64_t bytes) {
     char origin[512];
     snprintf(origin, sizeof origin, "%s: header", s->origin);
     if (bytes > 0 && text[0] == '{') return rapt_json_parse(s->ctx, text, bytes, origin);
@@ -127,10 +89,10 @@ static rapt_json *parse_header(const source *s, const char *text, int64_t bytes)
     return NULL;
 }
 
-static rapt_json *read_header(const source *s, int64_t bytes) {
+static rapt_json *read_header(const rapt__source *s, int64_t bytes) {
     char *text = rapt__take(s->ctx, (size_t)bytes);
     if (!text) return NULL;
-    rapt_json *header = read_source(s, LENGTH_BYTES, text, bytes) ? NULL : parse_header(s, text, bytes);
+    rapt_json *header = read_source(s, RAPT__LENGTH_BYTES, text, bytes) ? NULL : parse_header(s, text, bytes);
     rapt__give(text);
     return header;
 }
@@ -152,7 +114,7 @@ static bool fail_tensor(const rapt_safetensors *f, const char *name, const char 
 static bool read_dtype(const rapt_safetensors *f, const char *name, const rapt_json *info, entry *e) {
     const char *text = rapt_json_string(rapt_json_get(info, "dtype"));
     if (!text) return fail_tensor(f, name, "its dtype isn't a string");
-    e->dtype = dtype_named(text);
+    e->dtype = rapt__dtype_named(text);
     return e->dtype || fail_tensor(f, name, "unknown dtype \"%.32s\"", text);
 }
 
@@ -200,7 +162,8 @@ static bool check_metadata(const rapt_safetensors *f) {
     for (int64_t i = 0; i < rapt_json_length(f->metadata) && strings; i++)
         strings = rapt_json_string(rapt_json_item(f->metadata, i));
     if (!strings)
-        rapt_fail(f->source.ctx, RAPT_ERROR_FILE, "%s: %s isn't an object of strings", f->source.origin, METADATA);
+        rapt_fail(f->source.ctx, RAPT_ERROR_FILE, "%s: %s isn't an object of strings", f->source.origin,
+                  RAPT__METADATA);
     return strings;
 }
 
@@ -260,18 +223,20 @@ static void destroy(void *object) {
     rapt_safetensors *f = object;
     rapt_json_free(f->header);
     if (f->source.file >= 0) close(f->source.file);
+    rapt__shards_close(f->shards, f->shard_count);
 }
 
 /* Takes the header and the open file over, on success only. */
-static rapt_safetensors *new_file(const source *s, rapt_json *header, int64_t header_bytes) {
+static rapt_safetensors *new_file(const rapt__source *s, rapt_json *header, int64_t header_bytes) {
     size_t origin_bytes = strlen(s->origin) + 1;
     rapt_safetensors *f = rapt_object_new(s->ctx, sizeof *f + origin_bytes, destroy);
     if (!f) return NULL;
     f->source = *s;
     f->source.origin = memcpy(f->origin, s->origin, origin_bytes);
     f->header = header;
-    f->metadata = rapt_json_get(header, METADATA);
-    f->data_begin = LENGTH_BYTES + header_bytes;
+    f->names = header;
+    f->metadata = rapt_json_get(header, RAPT__METADATA);
+    f->data_begin = RAPT__LENGTH_BYTES + header_bytes;
     f->data_bytes = s->bytes - f->data_begin;
     while (f->metadata_item < rapt_json_length(header) && rapt_json_item(header, f->metadata_item) != f->metadata)
         f->metadata_item++;
@@ -279,7 +244,7 @@ static rapt_safetensors *new_file(const source *s, rapt_json *header, int64_t he
 }
 
 /* Takes the open file over. */
-static rapt_safetensors *open_source(const source *s) {
+static rapt_safetensors *open_source(const rapt__source *s) {
     int64_t header_bytes = read_header_length(s);
     rapt_json *header = header_bytes < 0 ? NULL : read_header(s, header_bytes);
     rapt_safetensors *f = header ? new_file(s, header, header_bytes) : NULL;
@@ -293,298 +258,186 @@ static rapt_safetensors *open_source(const source *s) {
     return NULL;
 }
 
-rapt_safetensors *rapt_safetensors_open(rapt_ctx *ctx, const char *path) {
-    source s = {.ctx = ctx, .origin = path};
+static bool is_index(const char *path) {
+    size_t length = path ? strlen(path) : 0, ending = strlen(".json");
+    return length > ending && strcmp(path + length - ending, ".json") == 0;
+}
+
+rapt_safetensors *rapt__shard_open(rapt_ctx *ctx, const char *path) {
+    rapt__source s = {.ctx = ctx, .origin = path};
     s.file = rapt__file_open(ctx, path, &s.bytes);
     return s.file < 0 ? NULL : open_source(&s);
 }
 
+rapt_safetensors *rapt_safetensors_open(rapt_ctx *ctx, const char *path) {
+    return is_index(path) ? rapt__shards_open(ctx, path) : rapt__shard_open(ctx, path);
+}
+
 rapt_safetensors *rapt_safetensors_parse(rapt_ctx *ctx, const void *bytes, int64_t size, const char *origin) {
     if (rapt_ctx_status(ctx)) return NULL;
-    source s = {.ctx = ctx, .origin = origin ? origin : "safetensors", .file = -1, .memory = bytes, .bytes = size};
+    rapt__source s = {
+        .ctx = ctx, .origin = origin ? origin : "safetensors", .file = -1, .memory = bytes, .bytes = size};
     if (bytes && size >= 0) return open_source(&s);
     rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: no bytes", s.origin);
     return NULL;
 }
 
+rapt_safetensors *rapt__shards_new(const rapt__source *index, rapt_json *json, const rapt_json *names,
+                                   rapt_safetensors **shards, int64_t count) {
+    rapt_safetensors *f = new_file(index, json, 0);
+    if (!f) return NULL;
+    f->names = names;
+    f->metadata = NULL;
+    f->metadata_item = rapt_json_length(names);
+    f->shards = shards;
+    f->shard_count = count;
+    return f;
+}
+
 void rapt_safetensors_close(rapt_safetensors *file) { rapt_object_free(file); }
 
 int64_t rapt_safetensors_count(const rapt_safetensors *file) {
-    return file ? rapt_json_length(file->header) - (file->metadata != NULL) : 0;
+    return file ? rapt_json_length(file->names) - (file->metadata != NULL) : 0;
 }
 
 const char *rapt_safetensors_name(const rapt_safetensors *file, int64_t i) {
-    return file ? rapt_json_key(file->header, i + (i >= file->metadata_item)) : NULL;
+    return file ? rapt_json_key(file->names, i + (i >= file->metadata_item)) : NULL;
 }
 
-/* NULL if there is none. */
-static const rapt_json *info_of(const rapt_safetensors *f, const char *name) {
-    const rapt_json *info = f ? rapt_json_get(f->header, name) : NULL;
-    return info && info != f->metadata ? info : NULL;
+/* NULL if there is none. file: not of shards. */
+static const rapt_json *info_of(const rapt_safetensors *file, const char *name) {
+    const rapt_json *info = file ? rapt_json_get(file->header, name) : NULL;
+    return info && info != file->metadata ? info : NULL;
 }
 
-bool rapt_safetensors_has(const rapt_safetensors *file, const char *name) { return info_of(file, name); }
+bool rapt_safetensors_has(const rapt_safetensors *file, const char *name) {
+    return info_of(rapt__shard_of(file, name), name);
+}
 
 const char *rapt_safetensors_metadata(const rapt_safetensors *file, const char *key) {
-    return file ? rapt_json_string(rapt_json_get(file->metadata, key)) : NULL;
+    if (!file) return NULL;
+    const char *value = rapt_json_string(rapt_json_get(file->metadata, key));
+    for (int64_t i = 0; i < file->shard_count && !value; i++) value = rapt_safetensors_metadata(file->shards[i], key);
+    return value;
 }
 
 /* ---- reading: elements -------------------------------------------------------------------------------------- */
 
-/* IEEE 754 half to single precision: exact, NaN's bits kept. */
-static uint32_t widen_f16(uint32_t half) {
-    uint32_t sign = (half & 0x8000) << 16, exponent = half >> 10 & 31, fraction = half & 0x3FF, bits;
-    if (exponent == 31) return sign | 0x7F800000 | fraction << 13;
-    if (exponent > 0) return sign | (exponent + 127 - 15) << 23 | fraction << 13;
-    float small = (float)fraction * 0x1p-24f;
-    memcpy(&bits, &small, sizeof bits);
-    return sign | bits;
+static bool read_type_and_shape(const rapt_safetensors *f, const char *name, const entry *e, rapt_array *array) {
+    int64_t ndim = rapt_json_length(e->shape);
+    if (e->dtype->type < 0) return fail_tensor(f, name, "rapt has no type for its dtype, %s", e->dtype->name);
+    if (ndim > RAPT_MAX_DIMS) return fail_tensor(f, name, "%" PRId64 " dimensions, more than %d", ndim, RAPT_MAX_DIMS);
+    *array = (rapt_array){.type = (rapt_type)e->dtype->type, .ndim = (int)ndim};
+    for (int64_t i = 0; i < ndim; i++) array->shape[i] = rapt_json_integer(rapt_json_item(e->shape, i), 0);
+    rapt__contiguous_strides(array->ndim, array->shape, array->stride);
+    return rapt__count(array->ndim, array->shape, &array->size) ||
+           fail_tensor(f, name, "its shape has too many elements");
 }
 
-/* bfloat16 is the upper half of single precision. */
-static uint32_t widen_bf16(uint32_t half) { return half << 16; }
+rapt_status rapt__stored_find(const rapt_safetensors *file, const char *name, rapt__stored *stored) {
+    if (!file) return RAPT_ERROR_ARGUMENT;
+    rapt_ctx *ctx = file->source.ctx;
+    if (rapt_ctx_status(ctx)) return rapt_ctx_status(ctx);
+    const rapt_safetensors *f = rapt__shard_of(file, name);
+    const rapt_json *info = info_of(f, name);
+    if (!info)
+        return rapt_fail(ctx, RAPT_ERROR_FILE, "%s: no tensor \"%.128s\"", file->source.origin, name ? name : "");
+    entry e;
+    *stored = (rapt__stored){.file = f, .name = name};
+    if (!read_entry(f, name, info, &e) || !read_type_and_shape(f, name, &e, &stored->array))
+        return rapt_ctx_status(ctx);
+    stored->dtype = e.dtype;
+    stored->begin = e.begin;
+    return RAPT_OK;
+}
 
-/* In place: the halves are the upper half of the memory, and no single overtakes a half that is still to be read. */
-static void widen(float *singles, int64_t count, uint32_t (*widened)(uint32_t half)) {
-    const char *halves = (const char *)singles + 2 * count;
-    for (int64_t i = 0; i < count; i++) {
-        uint16_t half;
-        memcpy(&half, halves + 2 * i, sizeof half);
-        uint32_t bits = widened(half);
-        memcpy(&singles[i], &bits, sizeof bits);
+static rapt_status read_raw(const rapt__stored *stored, int64_t first, int64_t count, void *out) {
+    const rapt_safetensors *f = stored->file;
+    int64_t width = stored->dtype->bits / 8;
+    rapt_status status = read_source(&f->source, f->data_begin + stored->begin + first * width, out, count * width);
+    if (!status) rapt__little_endian(out, count * width, width);
+    return status;
+}
+
+enum { BLOCK_ELEMENTS = RAPT__BLOCK_BYTES / 8 };
+
+/* At most BLOCK_ELEMENTS of them. */
+static void convert(const rapt__stored *stored, const void *raw, int64_t count, rapt_type type, void *out) {
+    const int64_t one = 1;
+    float singles[BLOCK_ELEMENTS];
+    if (stored->dtype->bits == 16) {
+        bool half = strcmp(stored->dtype->name, "F16") == 0;
+        float *widened = type == RAPT_F32 ? out : singles;
+        (half ? rapt__widen_f16 : rapt__widen_bf16)(raw, count, widened);
+        raw = widened;
     }
+    if (raw != out) rapt__copy(1, &count, type, out, &one, stored->array.type, raw, &one);
 }
 
-static bool check_bools(const rapt_safetensors *f, const char *name, const unsigned char *bools, int64_t count) {
+static bool check_bools(const rapt__stored *stored, int64_t first, int64_t count, const unsigned char *bools) {
     for (int64_t i = 0; i < count; i++)
-        if (bools[i] > 1) return fail_tensor(f, name, "element %" PRId64 " is %d, neither 0 nor 1", i, bools[i]);
+        if (bools[i] > 1)
+            return fail_tensor(stored->file, stored->name, "element %" PRId64 " is %d, neither 0 nor 1", first + i,
+                               bools[i]);
     return true;
 }
 
-static bool read_elements(const rapt_safetensors *f, const char *name, const entry *e, rapt_tensor *t) {
-    int64_t bytes = e->end - e->begin, width = e->dtype->bits / 8;
-    char *elements = rapt__elements(t), *raw = elements + (t->size * (int64_t)rapt_type_bytes(t->type) - bytes);
-    if (read_source(&f->source, f->data_begin + e->begin, raw, bytes)) return false;
-    swap_if_big_endian(raw, bytes, width);
-    if (e->dtype == dtype_named("F16")) widen((float *)elements, t->size, widen_f16);
-    if (e->dtype == dtype_named("BF16")) widen((float *)elements, t->size, widen_bf16);
-    return t->type != RAPT_BOOL || check_bools(f, name, (const unsigned char *)elements, t->size);
-}
-
-static rapt_tensor *new_tensor(const rapt_safetensors *f, const char *name, const entry *e) {
-    int64_t shape[RAPT_MAX_DIMS], ndim = rapt_json_length(e->shape);
-    if (e->dtype->type < 0)
-        fail_tensor(f, name, "rapt has no type for its dtype, %s", e->dtype->name);
-    else if (ndim > RAPT_MAX_DIMS)
-        fail_tensor(f, name, "%" PRId64 " dimensions, more than %d", ndim, RAPT_MAX_DIMS);
-    if (rapt_ctx_status(f->source.ctx)) return rapt_nil(f->source.ctx);
-    for (int64_t i = 0; i < ndim; i++) shape[i] = rapt_json_integer(rapt_json_item(e->shape, i), 0);
-    return rapt__tensor_new(f->source.ctx, f->source.origin, (rapt_type)e->dtype->type, (int)ndim, shape);
+rapt_status rapt__stored_read(const rapt__stored *stored, int64_t first, int64_t count, rapt_type type, void *out) {
+    const rapt_ctx *ctx = stored->file->source.ctx;
+    if (type == stored->array.type && stored->dtype->bits != 16) {
+        if (!read_raw(stored, first, count, out) && type == RAPT_BOOL) check_bools(stored, first, count, out);
+        return rapt_ctx_status(ctx);
+    }
+    _Alignas(8) char raw[RAPT__BLOCK_BYTES];
+    for (int64_t done = 0; done < count; done += BLOCK_ELEMENTS) {
+        int64_t block = count - done < BLOCK_ELEMENTS ? count - done : BLOCK_ELEMENTS;
+        if (read_raw(stored, first + done, block, raw)) break;
+        convert(stored, raw, block, type, (char *)out + done * (int64_t)rapt_type_bytes(type));
+    }
+    return rapt_ctx_status(ctx);
 }
 
 rapt_tensor *rapt_safetensors_get(rapt_safetensors *file, const char *name) {
     if (!file) return NULL;
     rapt_ctx *ctx = file->source.ctx;
-    const rapt_json *info = info_of(file, name);
-    if (!info) rapt_fail(ctx, RAPT_ERROR_FILE, "%s: no tensor \"%.128s\"", file->source.origin, name ? name : "");
-    entry e;
-    if (rapt_ctx_status(ctx) || !read_entry(file, name, info, &e)) return rapt_nil(ctx);
-    rapt_tensor *t = new_tensor(file, name, &e);
-    return !rapt_is_nil(t) && read_elements(file, name, &e, t) ? t : rapt_nil(ctx);
+    rapt__stored stored;
+    if (rapt__stored_find(file, name, &stored)) return rapt_nil(ctx);
+    const rapt_array *a = &stored.array;
+    rapt_tensor *t = rapt__tensor_new(ctx, file->source.origin, a->type, a->ndim, a->shape);
+    if (rapt_is_nil(t) || rapt__stored_read(&stored, 0, a->size, a->type, rapt__elements(t))) return rapt_nil(ctx);
+    return t;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------------ */
-
-/* A tensor on its way into a file. */
-typedef struct piece {
-    const char *name;
-    const rapt_tensor *tensor;
-    const dtype *dtype;
-    int64_t bytes;
-} piece;
-
-static bool name_is_less(void *user, int64_t a, int64_t b) {
-    const piece *pieces = user;
-    return strcmp(pieces[a].name, pieces[b].name) < 0;
-}
-
-static bool piece_is_less(void *user, int64_t a, int64_t b) {
-    const piece *pieces = user;
-    if (pieces[a].dtype != pieces[b].dtype) return pieces[a].dtype > pieces[b].dtype; /* both in one table */
-    return name_is_less(user, a, b);
-}
-
-static void swap_pieces(void *user, int64_t a, int64_t b) {
-    piece *pieces = user, kept = pieces[a];
-    pieces[a] = pieces[b];
-    pieces[b] = kept;
-}
-
-static bool is_utf8(const char *text) {
-    const char *end = text + strlen(text);
-    while (text < end) {
-        int length = rapt__utf8_length(text, end);
-        if (length == 0) return false;
-        text += length;
-    }
-    return true;
-}
-
-static rapt_status check_piece(rapt_ctx *ctx, const char *path, const rapt_named_tensor *named, piece *p) {
-    const char *name = named->name;
-    if (!name || !is_utf8(name) || strcmp(name, METADATA) == 0)
-        return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: a tensor can't be named \"%.128s\"", path,
-                         name ? name : "NULL");
-    *p = (piece){.name = name, .tensor = named->tensor};
-    if (rapt_is_nil(p->tensor) || (rapt_size(p->tensor) > 0 && !rapt_data(p->tensor)))
-        return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: tensor \"%.128s\" is nil", path, name);
-    p->dtype = dtype_of(rapt_type_of(p->tensor));
-    if (rapt__multiply(rapt_size(p->tensor), p->dtype->bits / 8, &p->bytes)) return RAPT_OK;
-    return rapt_fail(ctx, RAPT_ERROR_MEMORY, "%s: tensor \"%.128s\" is too large", path, name);
-}
-
-/* Checks all tensors and brings them into the file's order. */
-static rapt_status order_pieces(rapt_ctx *ctx, const char *path, int64_t count, const rapt_named_tensor *tensors,
-                                piece *pieces) {
-    int64_t total = 0;
-    for (int64_t i = 0; i < count; i++) {
-        rapt_status status = check_piece(ctx, path, &tensors[i], &pieces[i]);
-        if (status) return status;
-        if (__builtin_add_overflow(total, pieces[i].bytes, &total))
-            return rapt_fail(ctx, RAPT_ERROR_MEMORY, "%s: the tensors are too large together", path);
-    }
-    rapt__sort(count, (rapt__sorting){name_is_less, swap_pieces, pieces});
-    for (int64_t i = 1; i < count; i++)
-        if (strcmp(pieces[i - 1].name, pieces[i].name) == 0)
-            return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: two tensors are named \"%.128s\"", path, pieces[i].name);
-    rapt__sort(count, (rapt__sorting){piece_is_less, swap_pieces, pieces});
-    return RAPT_OK;
-}
-
-static rapt_status check_strings(rapt_ctx *ctx, const char *path, const char *const *metadata) {
-    for (int64_t i = 0; metadata && metadata[i]; i += 2) {
-        if (!metadata[i + 1] || !is_utf8(metadata[i]) || !is_utf8(metadata[i + 1]))
-            return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: metadata \"%.128s\" without a value in UTF-8", path,
-                             metadata[i]);
-        for (int64_t j = 0; j < i; j += 2)
-            if (strcmp(metadata[i], metadata[j]) == 0)
-                return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: metadata \"%.128s\" twice", path, metadata[i]);
-    }
-    return RAPT_OK;
-}
-
-static void put_metadata(rapt_json_writer *header, const char *const *metadata) {
-    rapt_json_put_key(header, METADATA);
-    rapt_json_begin_object(header);
-    for (; *metadata; metadata += 2) {
-        rapt_json_put_key(header, metadata[0]);
-        rapt_json_put_string(header, metadata[1], -1);
-    }
-    rapt_json_end(header);
-}
-
-static void put_piece(rapt_json_writer *header, const piece *p, int64_t begin) {
-    rapt_json_put_key(header, p->name);
-    rapt_json_begin_object(header);
-    rapt_json_put_key(header, "dtype");
-    rapt_json_put_string(header, p->dtype->name, -1);
-    rapt_json_put_key(header, "shape");
-    rapt_json_begin_array(header);
-    for (int i = 0; i < rapt_ndim(p->tensor); i++) rapt_json_put_integer(header, rapt_dim(p->tensor, i));
-    rapt_json_end(header);
-    rapt_json_put_key(header, "data_offsets");
-    rapt_json_begin_array(header);
-    rapt_json_put_integer(header, begin);
-    rapt_json_put_integer(header, begin + p->bytes);
-    rapt_json_end(header);
-    rapt_json_end(header);
-}
-
-static void put_header(rapt_json_writer *header, int64_t count, const piece *pieces, const char *const *metadata) {
-    int64_t begin = 0;
-    rapt_json_begin_object(header);
-    if (metadata) put_metadata(header, metadata);
-    for (int64_t i = 0; i < count; i++) {
-        put_piece(header, &pieces[i], begin);
-        begin += pieces[i].bytes;
-    }
-    rapt_json_end(header);
-}
-
-/* The length and the header, with spaces behind it up to a multiple of 8 bytes. */
-static void write_header(rapt__file_writer *out, const char *text, int64_t bytes) {
-    int64_t padding = (LENGTH_BYTES - bytes % LENGTH_BYTES) % LENGTH_BYTES;
-    unsigned char length[LENGTH_BYTES];
-    for (int i = 0; i < LENGTH_BYTES; i++) length[i] = (unsigned char)((uint64_t)(bytes + padding) >> 8 * i);
-    rapt__file_append(out, length, LENGTH_BYTES);
-    rapt__file_append(out, text, bytes);
-    rapt__file_append(out, "        ", padding);
-}
-
-/* Elements with any strides, gathered row-major. */
-static void write_gathered(rapt__file_writer *out, const rapt_tensor *t) {
-    char gathered[GATHER_BYTES];
-    const char *elements = rapt_data(t);
-    int64_t width = (int64_t)rapt_type_bytes(rapt_type_of(t)), used = 0, offset = 0, index[RAPT_MAX_DIMS] = {0};
-    for (int64_t i = 0; i < rapt_size(t); i++) {
-        memcpy(gathered + used, elements + offset * width, (size_t)width);
-        used += width;
-        if (used == GATHER_BYTES || i == rapt_size(t) - 1) {
-            swap_if_big_endian(gathered, used, width);
-            rapt__file_append(out, gathered, used);
-            used = 0;
-        }
-        for (int axis = rapt_ndim(t) - 1; axis >= 0; axis--) {
-            offset += rapt_strides(t)[axis];
-            if (++index[axis] < rapt_dim(t, axis)) break;
-            offset -= rapt_strides(t)[axis] * index[axis];
-            index[axis] = 0;
-        }
-    }
-}
-
-static void write_piece(rapt__file_writer *out, const piece *p) {
-    if (rapt_is_contiguous(p->tensor) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-        rapt__file_append(out, rapt_data(p->tensor), p->bytes);
-    else
-        write_gathered(out, p->tensor);
-}
-
-static rapt_status write_file(rapt_ctx *ctx, const char *path, const char *header, int64_t header_bytes, int64_t count,
-                              const piece *pieces) {
-    if (header_bytes > MOST_HEADER_BYTES - LENGTH_BYTES)
-        return rapt_fail(ctx, RAPT_ERROR_FILE, "%s: a header of %" PRId64 " bytes, more than the %d allowed", path,
-                         header_bytes, MOST_HEADER_BYTES);
-    rapt__file_writer out;
-    rapt__file_begin(&out, ctx, path);
-    write_header(&out, header, header_bytes);
-    for (int64_t i = 0; i < count; i++) write_piece(&out, &pieces[i]);
-    return rapt__file_commit(&out);
-}
-
-static rapt_status save_pieces(rapt_ctx *ctx, const char *path, int64_t count, const piece *pieces,
-                               const char *const *metadata) {
-    rapt_json_writer *header = rapt_json_writer_new(ctx, 0);
-    put_header(header, count, pieces, metadata);
-    int64_t bytes;
-    const char *text = rapt_json_text(header, &bytes);
-    rapt_status status = text ? write_file(ctx, path, text, bytes, count, pieces) : rapt_ctx_status(ctx);
-    rapt_json_writer_free(header);
+rapt_status rapt_safetensors_describe(const rapt_safetensors *file, const char *name, rapt_array *array) {
+    rapt__stored stored = {0};
+    rapt_status status = rapt__stored_find(file, name, &stored);
+    *array = stored.array;
     return status;
 }
 
-rapt_status rapt_safetensors_save(rapt_ctx *ctx, const char *path, int64_t count, const rapt_named_tensor *tensors,
-                                  const char *const *metadata) {
-    if (rapt_ctx_status(ctx)) return rapt_ctx_status(ctx);
-    if (!path || count < 0 || (count > 0 && !tensors))
-        return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "safetensors: no path or no tensors to save");
-    int64_t bytes;
-    if (!rapt__multiply(count, sizeof(piece), &bytes)) bytes = INT64_MAX;
-    piece *pieces = rapt__take(ctx, (size_t)bytes);
-    if (!pieces) return RAPT_ERROR_MEMORY;
-    rapt_status status = check_strings(ctx, path, metadata);
-    if (!status) status = order_pieces(ctx, path, count, tensors, pieces);
-    if (!status) status = save_pieces(ctx, path, count, pieces, metadata);
-    rapt__give(pieces);
-    return status;
+static bool same_shape(const rapt_array *a, const rapt_tensor *t) {
+    return a->ndim == t->ndim && memcmp(a->shape, t->shape, (size_t)a->ndim * sizeof *a->shape) == 0;
+}
+
+static bool fits(const rapt__stored *stored, const rapt_tensor *into) {
+    const rapt_array *a = &stored->array;
+    bool floating = rapt__is_floating(a->type) && rapt__is_floating(into->type);
+    if (!floating && a->type != into->type)
+        return fail_tensor(stored->file, stored->name, "is %s, not %s", rapt_type_name(a->type),
+                           rapt_type_name(into->type));
+    if (same_shape(a, into)) return true;
+    rapt_array want;
+    rapt__describe(into, &want);
+    return fail_tensor(stored->file, stored->name, "is %s, not %s", rapt_shape_text(a).text,
+                       rapt_shape_text(&want).text);
+}
+
+rapt_status rapt_safetensors_read(const rapt_safetensors *file, const char *name, rapt_tensor *into) {
+    rapt__stored stored;
+    rapt_status status = rapt__stored_find(file, name, &stored);
+    if (status) return status;
+    if (rapt_is_nil(into) || !rapt_is_contiguous(into))
+        return rapt_fail(file->source.ctx, RAPT_ERROR_ARGUMENT, "safetensors: needs a contiguous tensor to read into");
+    if (!fits(&stored, into)) return RAPT_ERROR_FILE;
+    return rapt__stored_read(&stored, 0, into->size, into->type, rapt_data_mut(into));
 }

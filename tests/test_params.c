@@ -193,6 +193,111 @@ START_TEST(a_missing_file_is_named) {
 }
 END_TEST
 
+START_TEST(values_that_are_no_numbers_are_refused_with_name_and_place) {
+    char path[32];
+    temporary(path);
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    const struct {
+        rapt_type type;
+        double value, place;
+        const char *error;
+    } cases[] = {{RAPT_F64, NAN, 3000, "tensor \"a\": element 3000 is nan"},
+                 {RAPT_F64, INFINITY, 2048, "tensor \"a\": element 2048 is inf"},
+                 {RAPT_F64, -INFINITY, 0, "tensor \"a\": element 0 is -inf"},
+                 {RAPT_F64, 1e300, 7, NULL},
+                 {RAPT_F32, 1e300, 7, "tensor \"a\": element 7 is inf"}};
+    for (int i = 0; i < 5; i++) {
+        rapt_params *root = rapt_params_new(ctx, cases[i].type);
+        rapt_tensor *a = rapt_param(root, "a", SHAPE(4000), ones);
+        rapt_tensor *bad = rapt_full(ctx, RAPT_F64, SHAPE(4000), 2);
+        ((double *)rapt_data_mut(bad))[(int)cases[i].place] = cases[i].value;
+        ck_assert_int_eq(rapt_safetensors_save(ctx, path, 1, &(rapt_named_tensor){"a", bad}, NULL), RAPT_OK);
+        rapt_params_load(root, path, NULL);
+        if (!cases[i].error) {
+            ck_ok(ctx);
+            continue;
+        }
+        ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_NUMBER);
+        ck_assert_msg(strstr(rapt_ctx_error(ctx), cases[i].error), "%s", rapt_ctx_error(ctx));
+        ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), path));
+        rapt_ctx_clear(ctx);
+        ck_assert_double_eq(rapt_at(a, 1), 1);
+    }
+    rapt_ctx_free(ctx);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(a_file_of_either_precision_loads_into_either) {
+    char path[32];
+    temporary(path);
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    const rapt_narrowing narrowings[] = {RAPT_NARROW_NOTHING, RAPT_NARROW_F16, RAPT_NARROW_BF16};
+    for (int i = 0; i < 12; i++) {
+        rapt_params *from = rapt_params_new(ctx, i & 1 ? RAPT_F64 : RAPT_F32),
+                    *to = rapt_params_new(ctx, i & 2 ? RAPT_F64 : RAPT_F32);
+        rapt_tensor *a = rapt_param(from, "a", SHAPE(3, 2000), (rapt_init){RAPT_INIT_UNIFORM, 1});
+        rapt_tensor *b = rapt_param(to, "a", SHAPE(3, 2000), zeros);
+        ck_assert_int_eq(rapt_params_save_narrowed(from, path, narrowings[i / 4]), RAPT_OK);
+        ck_assert_int_eq(rapt_params_load(to, path, NULL), RAPT_OK);
+        const double tolerance[] = {1e-7, 0x1p-11, 0x1p-8};
+        for (int64_t e = 0; e < 6000; e++) ck_assert_double_eq_tol(rapt_at(b, e), rapt_at(a, e), tolerance[i / 4]);
+        ck_assert(rapt_at(b, 5999) != 0);
+    }
+    rapt_ctx_free(ctx);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(parameters_to_be_loaded_are_drawn_only_where_the_file_lacks_them) {
+    char path[32];
+    temporary(path);
+    const rapt_init normal = {RAPT_INIT_NORMAL, 1};
+    rapt_ctx *ctx = rapt_ctx_new(NULL), *other = rapt_ctx_new(NULL);
+    rapt_params *drawn = pair(ctx, normal, 3);
+    rapt_mark mark = rapt_to_be_loaded(other);
+    rapt_params *loaded = pair(other, normal, 3);
+    rapt_scope_end(mark);
+    ck_values(rapt_params_get(loaded, 0), 3, VALUES(0, 0, 0));
+    ck_assert_uint_eq(rapt_random_get(other).next_stream, rapt_random_get(ctx).next_stream);
+    rapt_named_tensor b = {"b", rapt_full(other, RAPT_F64, SHAPE(1), 6)};
+    ck_assert_int_eq(rapt_safetensors_save(other, path, 1, &b, NULL), RAPT_OK);
+    ck_assert_int_eq(rapt_params_load(loaded, path, NULL), RAPT_ERROR_FILE);
+    rapt_ctx_clear(other);
+    ck_assert_int_eq(rapt_params_load(loaded, path, (const char *const[]){"a", NULL}), RAPT_OK);
+    ck_values(rapt_params_get(loaded, 1), 1, VALUES(6));
+    for (int64_t i = 0; i < 3; i++)
+        ck_assert_double_eq(rapt_at(rapt_params_get(loaded, 0), i), rapt_at(rapt_params_get(drawn, 0), i));
+    rapt_write(rapt_params_get(loaded, 0), VALUES(1, 2, 3), 24);
+    ck_assert_int_eq(rapt_params_load(loaded, path, (const char *const[]){"a", NULL}), RAPT_OK);
+    ck_values(rapt_params_get(loaded, 0), 3, VALUES(1, 2, 3));
+    rapt_ctx_free(ctx);
+    rapt_ctx_free(other);
+    unlink(path);
+}
+END_TEST
+
+START_TEST(loading_needs_no_second_copy_of_the_weights) {
+    char path[32];
+    temporary(path);
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_params *from = rapt_params_new(ctx, RAPT_F32);
+    rapt_param(from, "a", SHAPE(1 << 20), ones);
+    ck_assert_int_eq(rapt_params_save_narrowed(from, path, RAPT_NARROW_BF16), RAPT_OK);
+    rapt_params_free(from);
+    rapt_ctx_free(ctx);
+    ctx = rapt_ctx_new(NULL);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
+    rapt_params *to = rapt_params_new(ctx, RAPT_F32);
+    rapt_param(to, "a", SHAPE(1 << 20), zeros);
+    rapt_scope_end(mark);
+    ck_assert_int_eq(rapt_params_load(to, path, NULL), RAPT_OK);
+    ck_assert_int_lt(rapt_ctx_memory(ctx).peak_bytes, 5 << 20);
+    rapt_ctx_free(ctx);
+    unlink(path);
+}
+END_TEST
+
 /* ---- a tied weight ---- */
 
 START_TEST(a_tied_weight_gets_the_sum_of_both_uses_and_one_step) {
@@ -215,4 +320,6 @@ UNIT_MAIN("params", names_are_paths, a_name_twice_is_an_error, parameters_outliv
           gradients_are_scaled_and_cleared_together, what_is_saved_is_loaded,
           a_file_that_doesnt_fit_is_refused_and_changes_nothing,
           either_name_of_a_shared_parameter_is_read_and_both_where_they_agree, a_missing_file_is_named,
+          values_that_are_no_numbers_are_refused_with_name_and_place, a_file_of_either_precision_loads_into_either,
+          parameters_to_be_loaded_are_drawn_only_where_the_file_lacks_them, loading_needs_no_second_copy_of_the_weights,
           a_tied_weight_gets_the_sum_of_both_uses_and_one_step)

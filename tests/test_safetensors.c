@@ -560,6 +560,218 @@ START_TEST(many_tensors_are_written_and_found) {
 }
 END_TEST
 
+/* ---- 16 bits ---- */
+
+/* Of a tensor of one element. */
+static double to_half_and_back(rapt_ctx *ctx, const char *path, rapt_tensor *x, rapt_narrowing narrowing) {
+    rapt_named_tensor named = {"x", x};
+    ck_assert_int_eq(rapt_safetensors_save_narrowed(ctx, path, 1, &named, NULL, narrowing), RAPT_OK);
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
+    rapt_tensor *y = rapt_safetensors_get(file, "x");
+    ck_assert_msg(!rapt_is_nil(y), "%s", rapt_ctx_error(ctx));
+    rapt_safetensors_close(file);
+    return rapt_at(y, 0);
+}
+
+START_TEST(numbers_are_narrowed_to_the_nearest_ties_to_even) {
+    static const struct {
+        double value, f16, bf16;
+    } cases[] = {
+        {0, 0, 0},
+        {-0.0, -0.0, -0.0},
+        {1, 1, 1},
+        {1 + 0x1p-11, 1, 1},                     /* a tie in half */
+        {1 + 0x3p-11, 1 + 0x1p-9, 1},            /* a tie, upwards */
+        {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-10, 1}, /* a tie in single, none in double */
+        {1 + 0x1p-8, 1 + 0x1p-8, 1},             /* a tie in bfloat16 */
+        {1 + 0x3p-8, 1 + 0x3p-8, 1 + 0x1p-6},    /* a tie, upwards */
+        {1 + 0x1p-8 + 0x1p-45, 1 + 0x1p-8, 1 + 0x1p-7},
+        {-(1 + 0x1p-8 + 0x1p-45), -(1 + 0x1p-8), -(1 + 0x1p-7)},
+        {65504, 65504, 65536},
+        {65519.99, 65504, 65536},
+        {65520, INFINITY, 65536},
+        {-1e6, -INFINITY, -999424},
+        {0x1p-14, 0x1p-14, 0x1p-14},
+        {0x1p-24, 0x1p-24, 0x1p-24},
+        {0x1p-25, 0, 0x1p-25},
+        {0x1.0001p-25, 0x1p-24, 0x1p-25},
+        {0x3p-25, 0x1p-23, 0x3p-25},
+        {0x1p-14 - 0x1p-25, 0x1p-14, 0x1p-14}, /* the largest subnormal and a half */
+        {1e-300, 0, 0},
+        {0x1.fep127, INFINITY, 0x1.fep127},
+        {0x1.ffp127, INFINITY, INFINITY},
+        {1e300, INFINITY, INFINITY},
+        {-1e300, -INFINITY, -INFINITY},
+        {INFINITY, INFINITY, INFINITY},
+        {0x1p-133, 0, 0x1p-133},
+        {0x1p-134, 0, 0},
+    };
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    folder f = folder_new();
+    text path = path_in(&f, "a");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        rapt_tensor *x = rapt_scalar(ctx, RAPT_F64, cases[i].value);
+        double f16 = to_half_and_back(ctx, path.text, x, RAPT_NARROW_F16);
+        double bf16 = to_half_and_back(ctx, path.text, x, RAPT_NARROW_BF16);
+        ck_assert_msg(f16 == cases[i].f16 && signbit(f16) == signbit(cases[i].f16), "%a in f16: %a", cases[i].value,
+                      f16);
+        ck_assert_msg(bf16 == cases[i].bf16 && signbit(bf16) == signbit(cases[i].bf16), "%a in bf16: %a",
+                      cases[i].value, bf16);
+    }
+    for (int type = RAPT_F32; type <= RAPT_F64; type++) {
+        rapt_tensor *nan = rapt_scalar(ctx, (rapt_type)type, NAN);
+        ck_assert(isnan(to_half_and_back(ctx, path.text, nan, RAPT_NARROW_F16)));
+        ck_assert(isnan(to_half_and_back(ctx, path.text, nan, RAPT_NARROW_BF16)));
+    }
+    folder_free(&f);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(every_half_comes_back_and_integers_are_not_narrowed) {
+    enum { HALVES = 1 << 16 };
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    folder f = folder_new();
+    text path = path_in(&f, "a");
+    static const char *const dtypes[] = {"F16", "BF16"};
+    for (int i = 0; i < 2; i++) {
+        image m = image_new(
+            print("{\"x\":{\"dtype\":\"%s\",\"shape\":[256,256],\"data_offsets\":[0,131072]}}", dtypes[i]).text,
+            2 * HALVES);
+        char *halves = m.bytes + m.size - 2 * HALVES;
+        for (int h = 0; h < HALVES; h++) {
+            halves[2 * h] = (char)h;
+            halves[2 * h + 1] = (char)(h >> 8);
+        }
+        rapt_tensor *all = rapt_safetensors_get(parse(ctx, &m), "x");
+        rapt_named_tensor named[] = {{"x", all}, {"n", rapt_full(ctx, RAPT_I32, SHAPE(2), 70000)}};
+        ck_assert_int_eq(
+            rapt_safetensors_save_narrowed(ctx, path.text, 2, named, NULL, i ? RAPT_NARROW_BF16 : RAPT_NARROW_F16),
+            RAPT_OK);
+        rapt_safetensors *file = rapt_safetensors_open(ctx, path.text);
+        ck_same(rapt_safetensors_get(file, "n"), named[1].tensor);
+        rapt_tensor *back = rapt_safetensors_get(file, "x");
+        const float *a = rapt_data(all), *b = rapt_data(back);
+        for (int h = 0; h < HALVES; h++) ck_assert(isnan(a[h]) ? isnan(b[h]) : memcmp(&a[h], &b[h], sizeof *a) == 0);
+        free(m.bytes);
+    }
+    folder_free(&f);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+/* ---- reading where it belongs ---- */
+
+START_TEST(a_tensor_is_described_and_read_without_a_copy) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    image m = image_new("{\"x\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
+                        "\"i\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[8,12]}}",
+                        12);
+    float ones[] = {1, -2};
+    memcpy(m.bytes + m.size - 12, ones, 8);
+    rapt_safetensors *file = parse(ctx, &m);
+    rapt_array array;
+    ck_assert_int_eq(rapt_safetensors_describe(file, "x", &array), RAPT_OK);
+    ck_assert(array.type == RAPT_F32 && array.ndim == 2 && array.shape[1] == 2 && array.size == 2 && !array.data);
+    rapt_tensor *x = rapt_zeros(ctx, RAPT_F64, SHAPE(1, 2)), *other = rapt_zeros(ctx, RAPT_F64, SHAPE(2));
+    ck_assert_int_eq(rapt_safetensors_read(file, "x", x), RAPT_OK);
+    ck_assert(rapt_at(x, 0) == 1 && rapt_at(x, 1) == -2);
+    rapt_safetensors_read(file, "x", other);
+    ck_failed(ctx, RAPT_ERROR_FILE, "test: tensor \"x\": is [1,2], not [2]");
+    rapt_safetensors_read(file, "i", rapt_scalar(ctx, RAPT_F32, 0));
+    ck_failed(ctx, RAPT_ERROR_FILE, "test: tensor \"i\": is i32, not f32");
+    rapt_safetensors_read(file, "none", x);
+    ck_failed(ctx, RAPT_ERROR_FILE, "test: no tensor \"none\"");
+    rapt_safetensors_read(file, "x", NULL);
+    ck_failed(ctx, RAPT_ERROR_ARGUMENT, "safetensors: needs a contiguous tensor to read into");
+    ck_assert_int_eq(rapt_safetensors_describe(file, "none", &array), RAPT_ERROR_FILE);
+    ck_assert_int_eq(array.size, 0);
+    free(m.bytes);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+/* ---- shards ---- */
+
+static void save_one(rapt_ctx *ctx, const folder *f, const char *file, const char *name, double value) {
+    rapt_named_tensor named = {name, rapt_full(ctx, RAPT_F32, SHAPE(2), value)};
+    static const char *const metadata[] = {"format", "pt", NULL};
+    ck_assert_int_eq(rapt_safetensors_save(ctx, path_in(f, file).text, 1, &named, metadata), RAPT_OK);
+}
+
+static text put_index(const folder *f, const char *json) {
+    text path = path_in(f, "model.safetensors.index.json");
+    put_file(path.text, json, strlen(json));
+    return path;
+}
+
+#define INDEX(...) "{\"metadata\":{\"total_size\":16},\"weight_map\":{" __VA_ARGS__ "}}"
+
+START_TEST(shards_are_read_by_their_index_as_one_file) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    folder f = folder_new();
+    save_one(ctx, &f, "1.safetensors", "a", 1);
+    save_one(ctx, &f, "2.safetensors", "b", 2);
+    text path = put_index(&f, INDEX("\"a\":\"1.safetensors\",\"b\":\"2.safetensors\""));
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path.text);
+    ck_assert_msg(file != NULL, "%s", rapt_ctx_error(ctx));
+    ck_assert_int_eq(rapt_safetensors_count(file), 2);
+    ck_assert_str_eq(rapt_safetensors_name(file, 0), "a");
+    ck_assert_str_eq(rapt_safetensors_name(file, 1), "b");
+    ck_assert_ptr_null(rapt_safetensors_name(file, 2));
+    ck_assert(rapt_safetensors_has(file, "b") && !rapt_safetensors_has(file, "c"));
+    ck_assert(rapt_at(rapt_safetensors_get(file, "a"), 1) == 1);
+    ck_assert(rapt_at(rapt_safetensors_get(file, "b"), 1) == 2);
+    ck_assert_str_eq(rapt_safetensors_metadata(file, "format"), "pt");
+    ck_assert_ptr_null(rapt_safetensors_metadata(file, "total_size"));
+    ck_assert(rapt_is_nil(rapt_safetensors_get(file, "c")));
+    ck_failed(ctx, RAPT_ERROR_FILE, print("%s: no tensor \"c\"", path.text).text);
+    rapt_safetensors_close(file);
+    folder_free(&f);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(an_index_that_its_shards_do_not_bear_out_is_an_error) {
+    static const char *const cases[][2] = {
+        {"[]", "weight_map must be an object of names of files beside it"},
+        {"{}", "weight_map must be an object of names of files beside it"},
+        {INDEX("\"a\":1"), "weight_map must be an object of names of files beside it"},
+        {INDEX("\"a\":\"\""), "weight_map must be an object of names of files beside it"},
+        {INDEX("\"a\":\"../1.safetensors\""), "weight_map must be an object of names of files beside it"},
+        {INDEX("\"a\":\"1.safetensors\",\"a\":\"2.safetensors\""), "twice"},
+        {INDEX("\"a\":\"3.safetensors\""), "3.safetensors: can't be read"},
+        {INDEX("\"a\":\"..\""), "can't be read"},
+        {INDEX("\"a\":\"model.safetensors.index.json\""), "model.safetensors.index.json: a header of"},
+        {INDEX("\"a\":\"bad.safetensors\""), "bad.safetensors: 3 bytes are too few"},
+        {INDEX("\"a\":\"2.safetensors\""), "tensor \"a\" isn't in 2.safetensors"},
+        {INDEX("\"a\":\"1.safetensors\",\"b\":\"1.safetensors\""), "tensor \"b\" isn't in 1.safetensors"},
+        {INDEX("\"a\":\"1.safetensors\",\"b\":\"both.safetensors\""),
+         "tensor \"a\" is in both.safetensors, but should be in 1.safetensors"},
+        {INDEX("\"b\":\"both.safetensors\""), "tensor \"a\" is in both.safetensors, but should be in none"},
+    };
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    folder f = folder_new();
+    save_one(ctx, &f, "1.safetensors", "a", 1);
+    save_one(ctx, &f, "2.safetensors", "b", 2);
+    put_file(path_in(&f, "bad.safetensors").text, "bad", 3);
+    rapt_named_tensor both[] = {{"a", rapt_scalar(ctx, RAPT_F32, 1)}, {"b", rapt_scalar(ctx, RAPT_F32, 1)}};
+    ck_assert_int_eq(rapt_safetensors_save(ctx, path_in(&f, "both.safetensors").text, 2, both, NULL), RAPT_OK);
+    int64_t live = rapt_ctx_memory(ctx).live_bytes;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        text path = put_index(&f, cases[i][0]);
+        ck_assert_ptr_null(rapt_safetensors_open(ctx, path.text));
+        ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_FILE);
+        ck_assert_msg(strstr(rapt_ctx_error(ctx), cases[i][1]), "%s", rapt_ctx_error(ctx));
+        ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), f.path));
+        rapt_ctx_clear(ctx);
+        ck_assert_int_eq(rapt_ctx_memory(ctx).live_bytes, live);
+    }
+    folder_free(&f);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static void save_and_open(rapt_ctx *ctx, void *arg) {
@@ -583,6 +795,13 @@ START_TEST(each_allocation_may_fail) {
 }
 END_TEST
 
+static void open_shards(rapt_ctx *ctx, void *arg) {
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path_in(arg, "model.safetensors.index.json").text);
+    rapt_mark m = rapt_scope_begin(ctx);
+    rapt_safetensors_get(file, "b");
+    rapt_scope_end(m);
+}
+
 static int count_open_files(void) {
     int count = 0;
     for (int i = 0; i < 256; i++) count += fcntl(i, F_GETFD) != -1;
@@ -595,6 +814,10 @@ START_TEST(no_file_stays_open) {
     fail_each_allocation(save_and_open, &f);
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     save_and_open(ctx, &f);
+    save_one(ctx, &f, "1.safetensors", "a", 1);
+    save_one(ctx, &f, "2.safetensors", "b", 2);
+    put_index(&f, INDEX("\"a\":\"1.safetensors\",\"b\":\"2.safetensors\""));
+    fail_each_allocation(open_shards, &f);
     put_file(path_in(&f, "bad").text, "\2\0\0\0\0\0\0\0{]", 10);
     ck_assert_ptr_null(rapt_safetensors_open(ctx, path_in(&f, "bad").text));
     rapt_ctx_clear(ctx);
@@ -607,8 +830,10 @@ END_TEST
 
 UNIT_MAIN("safetensors", a_wrong_header_length_is_refused_before_anything_is_allocated,
           each_malformed_header_is_an_error_that_says_what_and_where, a_file_that_is_not_there_or_no_file_is_an_error,
-          a_file_cut_anywhere_is_an_error, changing_any_byte_of_the_header_never_crashes,
-          names_and_metadata_are_found_in_the_order_of_the_header,
+          numbers_are_narrowed_to_the_nearest_ties_to_even, every_half_comes_back_and_integers_are_not_narrowed,
+          a_tensor_is_described_and_read_without_a_copy, shards_are_read_by_their_index_as_one_file,
+          an_index_that_its_shards_do_not_bear_out_is_an_error, a_file_cut_anywhere_is_an_error,
+          changing_any_byte_of_the_header_never_crashes, names_and_metadata_are_found_in_the_order_of_the_header,
           asking_for_what_rapt_cannot_hold_is_an_error_that_names_it, half_precision_is_widened_exactly,
           every_type_comes_back_bit_for_bit, views_of_any_strides_are_written_row_major,
           a_file_is_laid_out_as_the_reference_implementation_does,
