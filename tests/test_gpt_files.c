@@ -175,6 +175,25 @@ START_TEST(a_model_in_double_takes_the_same_file) {
 }
 END_TEST
 
+START_TEST(what_a_config_leaves_out_is_hugging_faces_default) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    const char *json = "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
+                       "\"n_head\": 2, \"n_layer\": 2, \"attn_pdrop\": 0.0}";
+    save(ctx, &tiny);
+    write_config(ctx, json);
+    rapt_gpt_config config;
+    ck_assert_int_eq(rapt_gpt_config_load(ctx, in_directory("config.json"), &config), RAPT_OK);
+    ck_assert_double_eq(config.embedding_dropout, 0.1);
+    ck_assert_double_eq(config.attention_dropout, 0);
+    ck_assert_double_eq(config.residual_dropout, 0.1);
+    ck_assert_double_eq(config.norm_eps, 1e-5);
+    ck_assert_int_eq(config.activation, RAPT_ACTIVATION_GELU_TANH);
+    ck_assert(!config.untied_head);
+    remove_directory();
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 /* ---- what can be wrong ------------------------------------------------------------------------------------------- */
 
 static void ck_load_fails(const char *json, const char *part) {
@@ -289,6 +308,7 @@ END_TEST
 
 UNIT_MAIN("gpt_files", a_saved_model_loads_with_every_bit_and_setting, the_config_is_written_as_hugging_face_writes_it,
           names_of_every_kind_of_gpt2_file_load, a_model_in_double_takes_the_same_file,
-          a_field_that_is_missing_or_nonsense_is_named, sizes_that_are_not_the_weights_are_found_before_a_model_is_made,
+          what_a_config_leaves_out_is_hugging_faces_default, a_field_that_is_missing_or_nonsense_is_named,
+          sizes_that_are_not_the_weights_are_found_before_a_model_is_made,
           weights_that_do_not_fit_are_listed_and_change_nothing, a_folder_that_is_not_there_is_named,
           a_folder_that_cannot_be_made_is_an_error)
