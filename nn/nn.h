@@ -388,9 +388,13 @@ RAPT_API rapt_tensor *rapt_gpt_loss_shifting(const rapt_gpt *gpt, rapt_tensor *i
 /* Targets that aren't ignored: what summed losses of several batches are divided by. */
 RAPT_API int64_t rapt_count_targets(const rapt_tensor *next);
 
-/* Hugging Face's layout: directory/config.json and directory/model.safetensors, as GPT2LMHeadModel writes them. */
+/* Hugging Face's layout: directory/config.json and directory/model.safetensors, as GPT2LMHeadModel writes them. Loading
+ * any model takes the shards of model.safetensors.index.json where there is no model.safetensors. */
 RAPT_API rapt_status rapt_gpt_save(const rapt_gpt *gpt, const char *directory);
 RAPT_API rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory);
+/* The two files' contents from memory, which is needed no more afterwards: see examples/export_c.c. */
+RAPT_API rapt_gpt *rapt_gpt_load_memory(rapt_ctx *ctx, const char *config_json, int64_t config_bytes,
+                                        const void *weights, int64_t weights_bytes);
 /* The two halves of loading, for a model of another type, or one that is there already. */
 RAPT_API rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config);
 RAPT_API rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path);

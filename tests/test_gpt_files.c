@@ -175,6 +175,84 @@ START_TEST(a_model_in_double_takes_the_same_file) {
 }
 END_TEST
 
+/* Instead of model.safetensors: its even tensors in one file, its odd ones in another, and their index. */
+static void split_into_shards(rapt_ctx *ctx, rapt_gpt *gpt) {
+    static const char *const names[] = {"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"};
+    rapt_params *params = rapt_gpt_params(gpt);
+    rapt_named_tensor lists[2][64];
+    rapt_json_writer *json = rapt_json_writer_new(ctx, 2);
+    rapt_json_begin_object(json);
+    rapt_json_put_key(json, "weight_map");
+    rapt_json_begin_object(json);
+    for (int64_t i = 0; i < rapt_params_count(params); i++) {
+        lists[i % 2][i / 2] = (rapt_named_tensor){rapt_params_name(params, i), rapt_params_get(params, i)};
+        rapt_json_put_key(json, rapt_params_name(params, i));
+        rapt_json_put_string(json, names[i % 2], -1);
+    }
+    rapt_json_end(json);
+    rapt_json_end(json);
+    for (int i = 0; i < 2; i++)
+        rapt_safetensors_save(ctx, in_directory(names[i]), rapt_params_count(params) / 2, lists[i], NULL);
+    int64_t bytes;
+    const char *text = rapt_json_text(json, &bytes);
+    rapt_file_write(ctx, in_directory("model.safetensors.index.json"), text, bytes);
+    unlink(in_directory("model.safetensors"));
+    ck_ok(ctx);
+}
+
+START_TEST(a_model_in_shards_loads_and_a_whole_one_comes_first) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_gpt *gpt = save(ctx, &tiny);
+    split_into_shards(ctx, gpt);
+    rapt_gpt *loaded = rapt_gpt_load(ctx, directory());
+    ck_ok(ctx);
+    ck_same_parameters(gpt, loaded);
+    ck_assert_int_eq(rapt_gpt_save(gpt, directory()), RAPT_OK);
+    unlink(in_directory("model-00002-of-00002.safetensors"));
+    ck_same_parameters(gpt, rapt_gpt_load(ctx, directory()));
+    unlink(in_directory("model.safetensors"));
+    ck_assert_ptr_null(rapt_gpt_load(ctx, directory()));
+    ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), "model-00002-of-00002.safetensors: can't be read"));
+    unlink(in_directory("model-00001-of-00002.safetensors"));
+    unlink(in_directory("model.safetensors.index.json"));
+    remove_directory();
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_model_loads_from_memory_that_may_go_afterwards) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_gpt *gpt = save(ctx, &tiny);
+    int64_t config_bytes, weights_bytes;
+    char *config = rapt_file_read(ctx, in_directory("config.json"), &config_bytes);
+    char *weights = rapt_file_read(ctx, in_directory("model.safetensors"), &weights_bytes);
+    remove_directory();
+    rapt_gpt *loaded = rapt_gpt_load_memory(ctx, config, config_bytes, weights, weights_bytes);
+    ck_ok(ctx);
+    ck_assert_ptr_null(rapt_gpt_load_memory(ctx, config, config_bytes, weights, weights_bytes - 1));
+    ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), "the weights in memory: tensor"));
+    rapt_ctx_clear(ctx);
+    ck_assert_ptr_null(rapt_gpt_load_memory(ctx, "{}", 2, weights, weights_bytes));
+    ck_assert_ptr_nonnull(strstr(rapt_ctx_error(ctx), "the config in memory: model_type"));
+    rapt_ctx_clear(ctx);
+    rapt_object_free(config);
+    rapt_object_free(weights);
+    ck_same_parameters(gpt, loaded);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(loading_leaves_the_random_numbers_where_making_would) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL), *other = rapt_ctx_new(NULL);
+    save(ctx, &tiny);
+    ck_assert_ptr_nonnull(rapt_gpt_load(other, directory()));
+    ck_assert_uint_eq(rapt_random_get(other).next_stream, rapt_random_get(ctx).next_stream);
+    remove_directory();
+    rapt_ctx_free(ctx);
+    rapt_ctx_free(other);
+}
+END_TEST
+
 START_TEST(what_a_config_leaves_out_is_hugging_faces_default) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     const char *json = "{\"model_type\": \"gpt2\", \"vocab_size\": 7, \"n_positions\": 5, \"n_embd\": 4, "
@@ -308,7 +386,8 @@ END_TEST
 
 UNIT_MAIN("gpt_files", a_saved_model_loads_with_every_bit_and_setting, the_config_is_written_as_hugging_face_writes_it,
           names_of_every_kind_of_gpt2_file_load, a_model_in_double_takes_the_same_file,
-          what_a_config_leaves_out_is_hugging_faces_default, a_field_that_is_missing_or_nonsense_is_named,
-          sizes_that_are_not_the_weights_are_found_before_a_model_is_made,
+          a_model_in_shards_loads_and_a_whole_one_comes_first, a_model_loads_from_memory_that_may_go_afterwards,
+          loading_leaves_the_random_numbers_where_making_would, what_a_config_leaves_out_is_hugging_faces_default,
+          a_field_that_is_missing_or_nonsense_is_named, sizes_that_are_not_the_weights_are_found_before_a_model_is_made,
           weights_that_do_not_fit_are_listed_and_change_nothing, a_folder_that_is_not_there_is_named,
           a_folder_that_cannot_be_made_is_an_error)

@@ -78,7 +78,9 @@ static rapt_bert *load_weights(rapt_ctx *ctx, rapt_bert_config *config, const ch
     rapt_safetensors_close(file);
     config->labels = labels > 0 ? labels : labels_in_file;
     if (config->labels > 0) config->no_pooler = false;
+    mark = rapt_to_be_loaded(ctx);
     rapt_bert *bert = fits ? rapt_bert_new(ctx, config) : NULL;
+    rapt_scope_end(mark);
     if (!bert) return NULL;
     if (new_head && labels_in_file > 0) {
         rapt_fail(ctx, RAPT_ERROR_FILE, "%s: its head has %lld classes, not %lld", path, (long long)labels_in_file,
@@ -101,7 +103,7 @@ static rapt_bert *load(rapt_ctx *ctx, const char *config_path, const char *weigh
 
 rapt_bert *rapt_bert_load(rapt_ctx *ctx, const char *directory, int64_t labels) {
     char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *weights = rapt__weights_in(ctx, directory);
     rapt_bert *bert = config && weights ? load(ctx, config, weights, labels) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);

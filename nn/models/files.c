@@ -40,20 +40,23 @@ bool rapt__activation_find(const char *name, rapt_activation *activation) {
 
 /* ---- reading config.json ----------------------------------------------------------------------------------------- */
 
+bool rapt__config_parse(rapt_ctx *ctx, const char *text, int64_t bytes, const char *origin, rapt__config *config) {
+    *config = (rapt__config){.ctx = ctx, .path = origin, .json = rapt_json_parse(ctx, text, bytes, origin)};
+    return config->json;
+}
+
 bool rapt__config_open(rapt_ctx *ctx, const char *path, rapt__config *config) {
     int64_t bytes;
-    *config = (rapt__config){.ctx = ctx, .path = path, .text = rapt_file_read(ctx, path, &bytes)};
-    if (config->text) config->json = rapt_json_parse(ctx, config->text, bytes, path);
-    if (config->json) return true;
-    rapt__config_close(config);
-    return false;
+    *config = (rapt__config){.ctx = ctx, .path = path};
+    char *text = rapt_file_read(ctx, path, &bytes);
+    bool opened = text && rapt__config_parse(ctx, text, bytes, path, config);
+    rapt_object_free(text);
+    return opened;
 }
 
 void rapt__config_close(rapt__config *config) {
     rapt_json_free(config->json);
-    rapt_object_free(config->text);
     config->json = NULL;
-    config->text = NULL;
 }
 
 void rapt__config_reject(const rapt__config *config, const char *field, const char *need) {
@@ -166,6 +169,10 @@ bool rapt__alias_ending(rapt_params *params, const char *ending, const char *oth
     return true;
 }
 
+static bool has_shape(const rapt_array *array, int ndim, const int64_t *shape) {
+    return array->ndim == ndim && memcmp(array->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+}
+
 bool rapt__check_weight(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,
                         const int64_t *shape) {
     const char *short_name = strchr(name, '.') + 1;
@@ -174,12 +181,10 @@ bool rapt__check_weight(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
         rapt_fail(ctx, RAPT_ERROR_FILE, "%s: no tensor \"%s\", which config.json asks for", path, name);
         return false;
     }
-    rapt_mark mark = rapt_scope_begin(ctx);
-    rapt_tensor *tensor = rapt_safetensors_get(file, found);
-    bool fits = rapt__has_shape(tensor, ndim, shape);
-    if (!fits)
-        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: \"%s\" is %s, but config.json asks for %s", path, found,
-                  rapt__tensor_text(tensor).text, rapt__pattern_text(ndim, shape).text);
-    rapt_scope_end(mark);
-    return fits;
+    rapt_array array;
+    if (rapt_safetensors_describe(file, found, &array) != RAPT_OK) return false;
+    if (has_shape(&array, ndim, shape)) return true;
+    rapt_fail(ctx, RAPT_ERROR_FILE, "%s: \"%s\" is %s, but config.json asks for %s", path, found,
+              rapt_shape_text(&array).text, rapt__pattern_text(ndim, shape).text);
+    return false;
 }

@@ -10,10 +10,10 @@ typedef struct rapt__config {
     rapt_ctx *ctx;
     const char *path;
     rapt_json *json;
-    char *text;
 } rapt__config;
 
 bool rapt__config_open(rapt_ctx *ctx, const char *path, rapt__config *config);
+bool rapt__config_parse(rapt_ctx *ctx, const char *text, int64_t bytes, const char *origin, rapt__config *config);
 void rapt__config_close(rapt__config *config);
 void rapt__config_reject(const rapt__config *config, const char *field,
                          const char *need); /* "PATH: FIELD must be NEED" */

@@ -64,14 +64,23 @@ static const char **buffer_names(rapt_ctx *ctx, int64_t layers) {
     return names;
 }
 
-rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path) {
-    if (!gpt) return RAPT_ERROR_ARGUMENT;
+static rapt_status read_weights(rapt_gpt *gpt, rapt_safetensors *file) {
     rapt_ctx *ctx = rapt__gpt_ctx(gpt);
     const char **ignored = buffer_names(ctx, rapt_gpt_get_config(gpt).layers);
     if (!ignored) return rapt_ctx_status(ctx);
-    rapt_status status = rapt_params_load(rapt_gpt_params(gpt), path, ignored);
+    rapt_status status = rapt_params_load_from(rapt_gpt_params(gpt), file, ignored);
     rapt_object_free(ignored);
     return status;
+}
+
+rapt_status rapt_gpt_weights_load(rapt_gpt *gpt, const char *path) {
+    if (!gpt) return RAPT_ERROR_ARGUMENT;
+    rapt_ctx *ctx = rapt__gpt_ctx(gpt);
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
+    if (!file) return rapt_ctx_status(ctx);
+    read_weights(gpt, file);
+    rapt_safetensors_close(file);
+    return rapt_ctx_status(ctx);
 }
 
 /* ---- a model from both ------------------------------------------------------------------------------------------- */
@@ -94,24 +103,44 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
     return fits;
 }
 
-static rapt_gpt *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt_gpt_config config;
-    if (rapt_gpt_config_load(ctx, config_path, &config) != RAPT_OK) return NULL;
-    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
-    bool fits = file && check_sizes(ctx, file, weights_path, &config);
-    rapt_safetensors_close(file);
-    rapt_gpt *gpt = fits ? rapt_gpt_new(ctx, &config) : NULL;
-    if (!gpt || rapt_gpt_weights_load(gpt, weights_path) == RAPT_OK) return gpt;
+static rapt_gpt *model_from(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_gpt_config *config) {
+    if (!check_sizes(ctx, file, path, config)) return NULL;
+    rapt_mark mark = rapt_to_be_loaded(ctx);
+    rapt_gpt *gpt = rapt_gpt_new(ctx, config);
+    rapt_scope_end(mark);
+    if (!gpt || read_weights(gpt, file) == RAPT_OK) return gpt;
     rapt_gpt_free(gpt);
     return NULL;
 }
 
+static rapt_gpt *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
+    rapt_gpt_config config;
+    if (rapt_gpt_config_load(ctx, config_path, &config) != RAPT_OK) return NULL;
+    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
+    rapt_gpt *gpt = file ? model_from(ctx, file, weights_path, &config) : NULL;
+    rapt_safetensors_close(file);
+    return gpt;
+}
+
 rapt_gpt *rapt_gpt_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json"),
-         *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *config = rapt__path_in(ctx, directory, "config.json"), *weights = rapt__weights_in(ctx, directory);
     rapt_gpt *gpt = config && weights ? load(ctx, config, weights) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);
+    return gpt;
+}
+
+rapt_gpt *rapt_gpt_load_memory(rapt_ctx *ctx, const char *config_json, int64_t config_bytes, const void *weights,
+                               int64_t weights_bytes) {
+    static const char config_name[] = "the config in memory", weights_name[] = "the weights in memory";
+    rapt__config from;
+    rapt_gpt_config config;
+    if (!rapt__config_parse(ctx, config_json, config_bytes, config_name, &from)) return NULL;
+    read_fields(&from, &config);
+    rapt__config_close(&from);
+    rapt_safetensors *file = rapt_safetensors_parse(ctx, weights, weights_bytes, weights_name);
+    rapt_gpt *gpt = file ? model_from(ctx, file, weights_name, &config) : NULL;
+    rapt_safetensors_close(file);
     return gpt;
 }
 

@@ -59,7 +59,9 @@ static rapt_llama *load_weights(rapt_ctx *ctx, const rapt_llama_config *config, 
     rapt_safetensors *file = rapt_safetensors_open(ctx, path);
     bool fits = file && check_sizes(ctx, file, path, config);
     rapt_safetensors_close(file);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
     rapt_llama *llama = fits ? rapt_llama_new(ctx, config) : NULL;
+    rapt_scope_end(mark);
     if (!llama || rapt_params_load(rapt_llama_params(llama), path, ignored) == RAPT_OK) return llama;
     rapt_llama_free(llama);
     return NULL;
@@ -76,7 +78,7 @@ static rapt_llama *load(rapt_ctx *ctx, const char *config_path, const char *weig
 
 rapt_llama *rapt_llama_load(rapt_ctx *ctx, const char *directory) {
     char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *weights = rapt__weights_in(ctx, directory);
     rapt_llama *llama = config && weights ? load(ctx, config, weights) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);

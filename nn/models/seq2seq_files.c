@@ -110,7 +110,9 @@ static rapt_seq2seq *load(rapt_ctx *ctx, const char *config_path, const char *we
     rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
     bool fits = file && check_sizes(ctx, file, weights_path, &config);
     rapt_safetensors_close(file);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
     rapt_seq2seq *model = fits ? rapt_seq2seq_new(ctx, &config) : NULL;
+    rapt_scope_end(mark);
     if (!model || rapt_params_load(rapt_seq2seq_params(model), weights_path, NULL) == RAPT_OK) return model;
     rapt_seq2seq_free(model);
     return NULL;
@@ -118,7 +120,7 @@ static rapt_seq2seq *load(rapt_ctx *ctx, const char *config_path, const char *we
 
 rapt_seq2seq *rapt_seq2seq_load(rapt_ctx *ctx, const char *directory) {
     char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *weights = rapt__weights_in(ctx, directory);
     rapt_seq2seq *model = config && weights ? load(ctx, config, weights) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);

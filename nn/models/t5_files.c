@@ -103,7 +103,9 @@ static rapt_t5 *load(rapt_ctx *ctx, const char *config_path, const char *weights
     rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
     bool fits = file && check_sizes(ctx, file, weights_path, &config);
     rapt_safetensors_close(file);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
     rapt_t5 *t5 = fits ? rapt_t5_new(ctx, &config) : NULL;
+    rapt_scope_end(mark);
     if (!t5 || rapt_params_load(rapt_t5_params(t5), weights_path, ignored) == RAPT_OK) return t5;
     rapt_t5_free(t5);
     return NULL;
@@ -111,7 +113,7 @@ static rapt_t5 *load(rapt_ctx *ctx, const char *config_path, const char *weights
 
 rapt_t5 *rapt_t5_load(rapt_ctx *ctx, const char *directory) {
     char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *weights = rapt__weights_in(ctx, directory);
     rapt_t5 *t5 = config && weights ? load(ctx, config, weights) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);

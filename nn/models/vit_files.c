@@ -58,7 +58,9 @@ static rapt_vit *load_weights(rapt_ctx *ctx, rapt_vit_config *config, const char
     bool fits = check_sizes(ctx, file, path, config);
     if (fits) config->classes = classes_in(ctx, file);
     rapt_safetensors_close(file);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
     rapt_vit *vit = fits ? rapt_vit_new(ctx, config) : NULL;
+    rapt_scope_end(mark);
     if (!vit || rapt_params_load(rapt_vit_params(vit), path, NULL) == RAPT_OK) return vit;
     rapt_vit_free(vit);
     return NULL;
@@ -75,7 +77,7 @@ static rapt_vit *load(rapt_ctx *ctx, const char *config_path, const char *weight
 
 rapt_vit *rapt_vit_load(rapt_ctx *ctx, const char *directory) {
     char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__path_in(ctx, directory, "model.safetensors");
+    char *weights = rapt__weights_in(ctx, directory);
     rapt_vit *vit = config && weights ? load(ctx, config, weights) : NULL;
     rapt_object_free(config);
     rapt_object_free(weights);
