@@ -533,13 +533,13 @@ typedef struct rapt_rnn_seq2seq_config {
     int64_t dim, hidden;                /* of embeddings and of states */
     int64_t layers;                     /* of encoder and of decoder; 0: 1 */
     rapt_recurrent_kind kind;
-    bool attention; /* each step asks all that the encoder has read (Bahdanau et al. 2015); else the encoder's last state
-                       is all the decoder gets (Sutskever et al. 2014; Cho et al. 2014) */
+    bool attention; /* each step asks all that the encoder has read (Bahdanau et al. 2015); else the encoder's last
+                       state is all the decoder gets (Sutskever et al. 2014; Cho et al. 2014) */
     bool one_way;   /* the encoder reads onward only */
     int64_t padding_id, start_id, end_id; /* all 0: 0, 1 and 2 */
-    double dropout;         /* of embeddings, between layers and before the head */
-    double label_smoothing; /* in the loss */
-    rapt_type type;         /* f32 or f64 */
+    double dropout;                       /* of embeddings, between layers and before the head */
+    double label_smoothing;               /* in the loss */
+    rapt_type type;                       /* f32 or f64 */
 } rapt_rnn_seq2seq_config;
 
 RAPT_API rapt_rnn_seq2seq *rapt_rnn_seq2seq_new(rapt_ctx *ctx, const rapt_rnn_seq2seq_config *config);
@@ -745,6 +745,16 @@ RAPT_API rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt);
 RAPT_API rapt_generator *rapt_llama_generator_new(const rapt_llama *llama);
 /* One prompt, ids [T]: the new ids, i32 [N]. */
 RAPT_API rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *generation);
+
+/* For the sources [B,S], a row for each text. Freed as that one is. */
+RAPT_API rapt_generator *rapt_seq2seq_generator_new(const rapt_seq2seq *model, rapt_tensor *source);
+RAPT_API rapt_generator *rapt_t5_generator_new(const rapt_t5 *t5, rapt_tensor *source);
+/* The targets of source [B,S], from the start token (T5: padding) on, which isn't among them: no more tokens than there
+ * are positions. Without stops they end with the end token. */
+RAPT_API rapt_status rapt_seq2seq_generate(const rapt_seq2seq *model, rapt_tensor *source,
+                                           const rapt_generation *generation, rapt_generated *generated);
+RAPT_API rapt_status rapt_t5_generate(const rapt_t5 *t5, rapt_tensor *source, const rapt_generation *generation,
+                                      rapt_generated *generated);
 
 /* For the sources [B,S], a row for each text; prompts must be of one length. Freed as that one is. */
 RAPT_API rapt_generator *rapt_rnn_seq2seq_generator_new(const rapt_rnn_seq2seq *model, rapt_tensor *source);
