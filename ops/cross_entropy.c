@@ -1,45 +1,20 @@
 /* A row's loss is sum_j t_j (log(sum_k exp(x_k)) - x_j), where t = (1 - s) at the target, plus s / V everywhere (label
  * smoothing, Szegedy et al. 2016); dx_j = softmax(x)_j - t_j. Ignored rows have neither. The mean is over the others.
  */
-#include "ops/op.h"
+#include "ops/cross_entropy.h"
 
 typedef rapt_cross_entropy_config config;
+typedef REAL(rapt__softmax_row) softmax_row;
 
 enum { PART = 256 };
 
 static int64_t part(int64_t n, int64_t at) { return n - at < PART ? n - at : PART; }
 
-/* What forward saves of a row, so that softmax(x) = exp(x - max) / sum. */
-typedef struct row_statistics {
-    real max, sum;
-} row_statistics;
+/* ---- one row ---- */
 
-typedef struct loss_job {
-    const rapt_call *call;
-    int64_t n;      /* classes */
-    double *losses; /* forward: [rows] */
-    double weight;  /* of a row in the mean or sum */
-} loss_job;
-
-static bool is_ignored(const rapt_call *call, int64_t row) {
-    const config *attrs = call->attrs;
-    return attrs->ignore && rapt__id(&call->in[1], row) == attrs->ignore_index;
-}
-
-/* 1 over the rows that count in a mean, 0 if none does; 1 where the reduction is another. */
-static double row_weight(const rapt_call *call) {
-    const config *attrs = call->attrs;
-    if (attrs->reduction != RAPT_REDUCE_MEAN) return 1;
-    int64_t count = 0;
-    for (int64_t row = 0; row < call->in[1].size; row++) count += !is_ignored(call, row);
-    return count ? 1 / (double)count : 0;
-}
-
-/* ---- forward ---- */
-
-static row_statistics measure(const REAL(rapt__table) * kernels, int64_t n, const real *x) {
+static softmax_row measure(const REAL(rapt__table) * kernels, int64_t n, const real *x) {
     real unused[PART];
-    row_statistics s = {.max = kernels->max(n, x)};
+    softmax_row s = {.max = kernels->max(n, x)};
     double sum = 0;
     for (int64_t at = 0; at < n; at += PART) sum += kernels->exp_sum(part(n, at), x + at, s.max, unused);
     s.sum = (real)sum;
@@ -47,107 +22,145 @@ static row_statistics measure(const REAL(rapt__table) * kernels, int64_t n, cons
 }
 
 /* A row of -inf alone gives its target no chance: an infinite loss. */
-static double row_loss(const loss_job *job, const real *x, int64_t target, row_statistics s) {
-    const config *attrs = job->call->attrs;
+static double loss_of(const rapt__targets *targets, const real *x, int64_t target, softmax_row s) {
     if (s.max == -INFINITY) return INFINITY;
     double log_sum = log((double)s.sum), at_target = (double)x[target] - (double)s.max;
-    if (attrs->smoothing == 0) return log_sum - at_target;
-    double mean = KERNELS(job->call->ctx)->sum(job->n, x) / (double)job->n - (double)s.max;
-    return log_sum - (1 - attrs->smoothing) * at_target - attrs->smoothing * mean;
+    double smoothing = targets->config->smoothing;
+    if (smoothing == 0) return log_sum - at_target;
+    double mean = KERNELS(targets->ctx)->sum(targets->classes, x) / (double)targets->classes - (double)s.max;
+    return log_sum - (1 - smoothing) * at_target - smoothing * mean;
+}
+
+double REAL(rapt__row_loss)(const rapt__targets *targets, int64_t row, const real *x, softmax_row *softmax) {
+    if (rapt__is_ignored(targets, row)) return 0;
+    *softmax = measure(KERNELS(targets->ctx), targets->classes, x);
+    return loss_of(targets, x, rapt__id(targets->ids, row), *softmax);
+}
+
+/* dx (+)= factor (softmax(x) - t) */
+static void put_gradient(const rapt__targets *targets, const real *x, int64_t target, softmax_row s, double factor,
+                         real *dx, bool add) {
+    const REAL(rapt__table) *kernels = KERNELS(targets->ctx);
+    int64_t n = targets->classes;
+    double smoothing = targets->config->smoothing;
+    real p[PART], uniform = (real)(factor * smoothing / (double)n);
+    for (int64_t at = 0; at < n; at += PART) {
+        int64_t count = part(n, at);
+        kernels->exp_sum(count, x + at, s.max, p);
+        kernels->scale(count, (real)(factor / (double)s.sum), p, dx + at, add);
+        for (int64_t i = 0; uniform != 0 && i < count; i++) dx[at + i] -= uniform;
+    }
+    dx[target] -= (real)(factor * (1 - smoothing));
+}
+
+void REAL(rapt__row_loss_backward)(const rapt__targets *targets, int64_t row, const real *x, const softmax_row *softmax,
+                                   double factor, real *dx, bool add) {
+    if (!rapt__is_ignored(targets, row) && softmax->max != -INFINITY)
+        put_gradient(targets, x, rapt__id(targets->ids, row), *softmax, factor, dx, add);
+    else if (!add)
+        memset(dx, 0, (size_t)targets->classes * sizeof *dx);
+}
+
+/* ---- forward ---- */
+
+typedef struct loss_job {
+    const rapt_call *call;
+    rapt__targets targets;
+    double *losses; /* forward: [rows] */
+} loss_job;
+
+static loss_job job_of(const rapt_call *call) {
+    return (loss_job){
+        .call = call,
+        .targets = {
+            .ctx = call->ctx, .config = call->attrs, .ids = &call->in[1], .classes = rapt__row_size(&call->in[0])}};
 }
 
 static void forward_rows(void *arg, int64_t first, int64_t last) {
     const loss_job *job = arg;
-    row_statistics *saved = job->call->saved[0];
-    for (int64_t row = first; row < last; row++) {
-        job->losses[row] = 0;
-        if (is_ignored(job->call, row)) continue;
-        const real *x = (const real *)job->call->in[0].data + row * job->n;
-        saved[row] = measure(KERNELS(job->call->ctx), job->n, x);
-        job->losses[row] = row_loss(job, x, rapt__id(&job->call->in[1], row), saved[row]);
-    }
+    softmax_row *saved = job->call->saved[0];
+    const real *x = job->call->in[0].data;
+    for (int64_t row = first; row < last; row++)
+        job->losses[row] = REAL(rapt__row_loss)(&job->targets, row, x + row * job->targets.classes, &saved[row]);
 }
 
 OP_FUNCTION(cross_entropy_forward) {
-    const config *attrs = call->attrs;
-    int64_t rows = call->in[1].size, n = rapt__row_size(&call->in[0]);
-    rapt_status status = rapt__check_range(call, 1, "target", n, attrs->ignore ? &attrs->ignore_index : NULL);
+    loss_job job = job_of(call);
+    int64_t rows = call->in[1].size;
+    rapt_status status = rapt__check_targets(call, 1, job.targets.classes);
     if (status) return status;
-    double *losses = rapt_scratch(call, (size_t)rows * sizeof *losses);
-    if (!losses) return RAPT_ERROR_MEMORY;
-    loss_job job = {.call = call, .n = n, .losses = losses};
-    rapt__for_rows(call->ctx, rows, n, forward_rows, &job);
+    job.losses = rapt_scratch(call, (size_t)rows * sizeof *job.losses);
+    if (!job.losses) return RAPT_ERROR_MEMORY;
+    rapt__for_rows(call->ctx, rows, job.targets.classes, forward_rows, &job);
     real *y = call->out.data;
-    if (attrs->reduction == RAPT_REDUCE_NONE) {
-        for (int64_t row = 0; row < rows; row++) y[row] = (real)losses[row];
+    if (job.targets.config->reduction == RAPT_REDUCE_NONE) {
+        for (int64_t row = 0; row < rows; row++) y[row] = (real)job.losses[row];
         return RAPT_OK;
     }
-    double sum = 0;
-    for (int64_t row = 0; row < rows; row++) sum += losses[row];
-    *y = (real)(sum * row_weight(call));
+    *y = (real)rapt__reduced_loss(&job.targets, job.losses);
     return RAPT_OK;
 }
 
 /* ---- backward ---- */
 
-/* dx (+)= factor (softmax(x) - t) */
-static void backward_row(const loss_job *job, const real *x, int64_t target, row_statistics s, double factor, real *dx,
-                         bool add) {
-    const REAL(rapt__table) *kernels = KERNELS(job->call->ctx);
-    const config *attrs = job->call->attrs;
-    real p[PART], uniform = (real)(factor * attrs->smoothing / (double)job->n);
-    for (int64_t at = 0; at < job->n; at += PART) {
-        int64_t count = part(job->n, at);
-        kernels->exp_sum(count, x + at, s.max, p);
-        kernels->scale(count, (real)(factor / (double)s.sum), p, dx + at, add);
-        for (int64_t i = 0; uniform != 0 && i < count; i++) dx[at + i] -= uniform;
-    }
-    dx[target] -= (real)(factor * (1 - attrs->smoothing));
-}
-
 static void backward_rows(void *arg, int64_t first, int64_t last) {
     const loss_job *job = arg;
     const rapt_call *call = job->call;
-    const config *attrs = call->attrs;
-    const row_statistics *saved = call->saved[0];
-    const real *dy = call->dout;
-    for (int64_t row = first; row < last; row++) {
-        real *dx = (real *)call->din[0].data + row * job->n;
-        bool flat = is_ignored(call, row) || saved[row].max == -INFINITY;
-        double factor = job->weight * (double)dy[attrs->reduction == RAPT_REDUCE_NONE ? row : 0];
-        if (!flat)
-            backward_row(job, (const real *)call->in[0].data + row * job->n, rapt__id(&call->in[1], row), saved[row],
-                         factor, dx, call->din[0].add);
-        else if (!call->din[0].add)
-            memset(dx, 0, (size_t)job->n * sizeof *dx);
-    }
+    const softmax_row *saved = call->saved[0];
+    const real *dy = call->dout, *x = call->in[0].data;
+    int64_t n = job->targets.classes, dy_step = job->targets.config->reduction == RAPT_REDUCE_NONE;
+    for (int64_t row = first; row < last; row++) REAL(rapt__row_loss_backward)
+    (&job->targets, row, x + row * n, &saved[row], job->targets.weight * (double)dy[row * dy_step],
+     (real *)call->din[0].data + row * n, call->din[0].add);
 }
 
 OP_FUNCTION(cross_entropy_backward) {
-    loss_job job = {.call = call, .n = rapt__row_size(&call->in[0]), .weight = row_weight(call)};
-    rapt__for_rows(call->ctx, call->in[1].size, job.n, backward_rows, &job);
+    loss_job job = job_of(call);
+    job.targets.weight = rapt__row_weight(&job.targets);
+    rapt__for_rows(call->ctx, call->in[1].size, job.targets.classes, backward_rows, &job);
     return RAPT_OK;
 }
 
 #ifndef RAPT_DOUBLE
-static bool targets_fit(const rapt_array *logits, const rapt_array *target) {
-    return logits->ndim == target->ndim + 1 &&
-           memcmp(logits->shape, target->shape, (size_t)target->ndim * sizeof *target->shape) == 0;
+double rapt__row_weight(const rapt__targets *targets) {
+    if (targets->config->reduction != RAPT_REDUCE_MEAN) return 1;
+    int64_t count = 0;
+    for (int64_t row = 0; row < targets->ids->size; row++) count += !rapt__is_ignored(targets, row);
+    return count ? 1 / (double)count : 0;
+}
+
+double rapt__reduced_loss(const rapt__targets *targets, const double *losses) {
+    double sum = 0;
+    for (int64_t row = 0; row < targets->ids->size; row++) sum += losses[row];
+    return sum * rapt__row_weight(targets);
+}
+
+rapt_status rapt__check_targets(rapt_call *call, int input, int64_t classes) {
+    const config *attrs = call->attrs;
+    return rapt__check_range(call, input, "target", classes, attrs->ignore ? &attrs->ignore_index : NULL);
+}
+
+rapt_status rapt__check_loss(rapt_call *call, const char *name, int target_input) {
+    const config *attrs = call->attrs;
+    const rapt_array *x = &call->in[0], *target = &call->in[target_input];
+    rapt_status status = rapt__check_floating(call, 0, name);
+    if (!status) status = rapt__check_ids(call, target_input, "target");
+    if (status) return status;
+    if (x->ndim != target->ndim + 1 || memcmp(x->shape, target->shape, (size_t)target->ndim * sizeof *x->shape) != 0)
+        return rapt_reject(call, RAPT_ERROR_SHAPE, "target %s does not fit %s %s", rapt_shape_text(target).text, name,
+                           rapt_shape_text(x).text);
+    if (!(attrs->smoothing >= 0 && attrs->smoothing <= 1))
+        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "smoothing must be in 0 … 1, not %g", attrs->smoothing);
+    if ((unsigned)attrs->reduction > RAPT_REDUCE_NONE)
+        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "unknown reduction %d", (int)attrs->reduction);
+    return RAPT_OK;
 }
 
 static rapt_status cross_entropy_shape(rapt_call *call) {
     const config *attrs = call->attrs;
     const rapt_array *logits = &call->in[0], *target = &call->in[1];
-    rapt_status status = rapt__check_floating(call, 0, "logits");
-    if (!status) status = rapt__check_ids(call, 1, "target");
+    rapt_status status = rapt__check_loss(call, "logits", 1);
     if (status) return status;
-    if (!targets_fit(logits, target))
-        return rapt_reject(call, RAPT_ERROR_SHAPE, "target %s does not fit logits %s", rapt_shape_text(target).text,
-                           rapt_shape_text(logits).text);
-    if (!(attrs->smoothing >= 0 && attrs->smoothing <= 1))
-        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "smoothing must be in 0 … 1, not %g", attrs->smoothing);
-    if ((unsigned)attrs->reduction > RAPT_REDUCE_NONE)
-        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "unknown reduction %d", (int)attrs->reduction);
     call->saved_bytes[0] = (size_t)target->size * 2 * rapt_type_bytes(logits->type);
     if (attrs->reduction == RAPT_REDUCE_NONE) return rapt_out(call, logits->type, target->ndim, target->shape);
     return rapt_out(call, logits->type, 0, NULL);

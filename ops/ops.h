@@ -120,6 +120,11 @@ typedef struct rapt_cross_entropy_config {
  * defaults. */
 RAPT_API rapt_tensor *rapt_cross_entropy(rapt_tensor *logits, rapt_tensor *target,
                                          const rapt_cross_entropy_config *config);
+/* x [...,D], weight [V,D], target [...]: rapt_cross_entropy(rapt_linear(x, weight, NULL), target, config) without the
+ * [...,V] logits ever being whole in memory. The reduction must be mean or sum. When recorded, it computes the
+ * gradients of x and weight at once and keeps them for backward. */
+RAPT_API rapt_tensor *rapt_linear_cross_entropy(rapt_tensor *x, rapt_tensor *weight, rapt_tensor *target,
+                                                const rapt_cross_entropy_config *config);
 RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *x, rapt_tensor *target, rapt_reduction reduction); /* same shapes */
 
 /* ---- attention ---------------------------------------------------------------------------------------------- */

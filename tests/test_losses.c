@@ -1,4 +1,4 @@
-/* cross_entropy and mse_loss. */
+/* cross_entropy, with its linear layer too, and mse_loss. */
 #include "tests/unit.h"
 
 #include "tests/runs.h"
@@ -140,6 +140,61 @@ START_TEST(every_reduction_equals_the_composition) {
 }
 END_TEST
 
+/* The gradients of x and weight, and the loss itself, from the operation (fused) or from linear and cross_entropy. */
+static void output_layer(rapt_ctx *ctx, rapt_type type, int64_t rows, int64_t classes, int64_t size, bool fused,
+                         const rapt_cross_entropy_config *config, rapt_tensor *results[3]) {
+    rapt_random_set(ctx, (rapt_random_state){.seed = 3});
+    rapt_tensor *x = random_leaf(ctx, type, SHAPE(rows, size)), *weight = random_leaf(ctx, type, SHAPE(classes, size));
+    rapt_tensor *target = rapt_zeros(ctx, RAPT_I64, SHAPE(rows));
+    int64_t *ids = rapt_data_mut(target);
+    for (int64_t i = 0; i < rows; i++) ids[i] = i % 5 == 3 ? -100 : i * 7 % classes;
+    rapt_tensor *loss = fused ? rapt_linear_cross_entropy(x, weight, target, config)
+                              : rapt_cross_entropy(rapt_linear(x, weight, NULL), target, config);
+    results[0] = loss;
+    rapt_backward(rapt_scale(loss, 0.7));
+    ck_ok(ctx);
+    results[1] = rapt_grad(x);
+    results[2] = rapt_grad(weight);
+}
+
+START_TEST(the_output_layer_with_its_loss_equals_the_two_apart) {
+    static const int64_t sizes[][3] = {{1, 1, 1}, {6, 5, 3}, {70, 65, 33}, {33, 500, 0}};
+    for (int i = 0; i < 4; i++) {
+        for (int reduction = 0; reduction < 2; reduction++) {
+            rapt_ctx *ctx = rapt_ctx_new(NULL);
+            rapt_cross_entropy_config config = {.ignore = true,
+                                                .ignore_index = -100,
+                                                .smoothing = i % 2 ? 0.1 : 0,
+                                                .reduction = (rapt_reduction)reduction};
+            rapt_tensor *fused[3], *apart[3];
+            output_layer(ctx, RAPT_F64, sizes[i][0], sizes[i][1], sizes[i][2], true, &config, fused);
+            output_layer(ctx, RAPT_F64, sizes[i][0], sizes[i][1], sizes[i][2], false, &config, apart);
+            for (int r = 0; r < 3; r++) ck_close(fused[r], apart[r], 1e-13);
+            rapt_ctx_free(ctx);
+        }
+    }
+}
+END_TEST
+
+/* 32 rows of a million logits are one chunk, 33 are two. */
+START_TEST(more_logits_than_a_chunk_holds_give_the_same) {
+    for (int64_t rows = 32; rows <= 33; rows++) {
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        rapt_cross_entropy_config config = {.ignore = true, .ignore_index = -100};
+        rapt_tensor *fused[3], *apart[3];
+        output_layer(ctx, RAPT_F32, rows, 1 << 20, 2, true, &config, fused);
+        int64_t peak = rapt_ctx_memory(ctx).peak_bytes;
+        ck_assert_int_lt(peak, (int64_t)180 << 20);
+        output_layer(ctx, RAPT_F32, rows, 1 << 20, 2, false, &config, apart);
+        ck_same_bits(fused[0], apart[0]);
+        ck_close(fused[1], apart[1], 1e-6);
+        rapt_tensor *difference = rapt_sub(rapt_detach(fused[2]), rapt_detach(apart[2]));
+        ck_assert_double_lt(rapt_item(total(rapt_square(difference))), 1e-12);
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
 START_TEST(the_mean_square_error_is_that) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *x = leaf(ctx, SHAPE(2), VALUES(1, 5)), *target = leaf(ctx, SHAPE(2), VALUES(3, 4));
@@ -169,10 +224,13 @@ static void run_losses(rapt_ctx *ctx, rapt_tensor *results[MOST_RESULTS]) {
     rapt_tensor *target = rapt_zeros(ctx, RAPT_I64, SHAPE(300));
     for (int64_t i = 0; i < 300; i++) ((int64_t *)rapt_data_mut(target))[i] = i % 7 ? i : -1;
     rapt_cross_entropy_config config = {.ignore = true, .ignore_index = -1, .smoothing = 0.1};
+    rapt_tensor *weight = random_leaf(ctx, RAPT_F32, SHAPE(500, 400));
     results[0] = rapt_add(rapt_cross_entropy(logits, target, &config), rapt_mse_loss(x, logits, RAPT_REDUCE_MEAN));
-    rapt_backward(results[0]);
-    results[1] = rapt_grad(logits);
-    results[2] = rapt_grad(x);
+    results[1] = rapt_linear_cross_entropy(x, weight, target, &config);
+    rapt_backward(rapt_add(results[0], results[1]));
+    results[2] = rapt_grad(logits);
+    results[3] = rapt_grad(x);
+    results[4] = rapt_grad(weight);
 }
 
 START_TEST(bits_do_not_depend_on_threads) { ck_same_bits_for_any_threads(run_losses); }
@@ -183,4 +241,5 @@ UNIT_MAIN("losses", no_target_at_all_gives_loss_0_and_zero_gradients,
           targets_changed_after_the_loss_are_noticed_by_backward, the_ignored_index_counts_only_where_asked_for,
           large_logits_give_the_exact_loss_and_gradient, a_certain_model_has_loss_0,
           a_row_of_minus_infinity_has_an_infinite_loss_and_no_gradient, every_reduction_equals_the_composition,
+          the_output_layer_with_its_loss_equals_the_two_apart, more_logits_than_a_chunk_holds_give_the_same,
           the_mean_square_error_is_that, the_mean_of_many_errors_keeps_its_digits, bits_do_not_depend_on_threads)

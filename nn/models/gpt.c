@@ -165,9 +165,10 @@ rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids) {
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
 static rapt_tensor *loss(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next, rapt_reduction reduction) {
+    if (!gpt) return rapt_nil(rapt_ctx_of(ids));
     rapt_mark mark = rapt_scope_begin(rapt_ctx_of(ids));
     rapt_cross_entropy_config config = {.ignore = true, .ignore_index = RAPT_IGNORED_TARGET, .reduction = reduction};
-    return rapt_scope_return(mark, rapt_cross_entropy(rapt_gpt_logits(gpt, ids), next, &config));
+    return rapt_scope_return(mark, rapt_linear_cross_entropy(rapt_gpt_hidden(gpt, ids), gpt->head, next, &config));
 }
 
 rapt_tensor *rapt_gpt_loss(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next) {
