@@ -58,6 +58,22 @@ static rapt_tensor *windows(rapt_ctx *ctx, int64_t count, rapt__text *const *tex
     return ids;
 }
 
+/* A model that fails needn't say why. */
+static rapt_status report(rapt__run *run, rapt_status status) {
+    if (status) rapt_fail(run->ctx, status, "generate: the model failed");
+    return rapt_ctx_status(run->ctx);
+}
+
+static bool check_logits(rapt__run *run, const rapt_tensor *logits, int64_t count) {
+    if (report(run, rapt_is_nil(logits) ? RAPT_ERROR_STATE : RAPT_OK) ||
+        !rapt__need_shape(logits, "generate", "logits", 2, (int64_t[2]){count, run->model->vocab}))
+        return false;
+    rapt_type type = rapt_type_of(logits);
+    if (type == RAPT_F32 || type == RAPT_F64) return true;
+    rapt_fail(run->ctx, RAPT_ERROR_TYPE, "generate: logits must be f32 or f64, not %s", rapt_type_name(type));
+    return false;
+}
+
 static rapt_tensor *begin(rapt__run *run, int64_t count, rapt__text *const *texts, int64_t width) {
     const rapt_generator *model = run->model;
     rapt_tensor *paddings = rapt_zeros(run->ctx, RAPT_I64, 1, &count);
@@ -66,7 +82,8 @@ static rapt_tensor *begin(rapt__run *run, int64_t count, rapt__text *const *text
     rapt_tensor *ids = windows(run->ctx, count, texts, width, padding);
     enum { AHEAD = 1024 }; /* tokens that a cache has room for where nothing bounds them */
     int64_t most = smaller(width + run->wanted->tokens, model->context > 0 ? model->context : width + AHEAD);
-    if (model->begin(model->state, count, most > width ? most : width, padding)) return rapt_nil(run->ctx);
+    rapt_status status = model->begin(model->state, count, most > width ? most : width, padding);
+    if (report(run, status)) return rapt_nil(run->ctx);
     return model->step(model->state, ids);
 }
 
@@ -84,14 +101,12 @@ rapt_tensor *rapt__run_step(rapt__run *run, int64_t count, rapt__text *const *te
         logits = begin(run, count, texts, fits ? longest : model->context);
     }
     run->begun = fits;
-    int64_t shape[2] = {count, model->vocab};
-    if (!rapt__need_shape(logits, "generate", "logits", 2, shape)) return rapt_nil(run->ctx);
-    return rapt_contiguous(logits);
+    return check_logits(run, logits, count) ? rapt_contiguous(logits) : rapt_nil(run->ctx);
 }
 
 rapt_status rapt__run_reorder(rapt__run *run, int64_t count, const int64_t *from) {
     if (!run->begun) return RAPT_OK;
-    return run->model->reorder(run->model->state, count, from);
+    return report(run, run->model->reorder(run->model->state, count, from));
 }
 
 /* ---- what a token's logits become -------------------------------------------------------------------------------- */
@@ -265,6 +280,7 @@ static bool check_prompt(rapt_ctx *ctx, const rapt_tensor *prompt, int64_t vocab
 static bool check(const rapt_generator *model, int64_t rows, rapt_tensor *const *prompts,
                   const rapt_generation *wanted) {
     rapt_ctx *ctx = model->ctx;
+    if (!model->begin || !model->step || !model->reorder) return refuse(ctx, "the model lacks a function"), false;
     if (rapt_ctx_status(ctx) || !rapt__need_size(ctx, "generate", "vocab", model->vocab) ||
         !rapt__need_not_negative(ctx, "generate", "context", (double)model->context) ||
         !rapt__need_size(ctx, "generate", "rows", rows) || !check_wanted(ctx, wanted, model->vocab, rows))
@@ -338,6 +354,8 @@ static rapt_generated nothing(const rapt_generator *model, const rapt_generation
 
 rapt_status rapt_generate(const rapt_generator *model, int64_t rows, rapt_tensor *const *prompts,
                           const rapt_generation *wanted, rapt_generated *made) {
+    *made = (rapt_generated){0};
+    if (!model) return RAPT_ERROR_ARGUMENT;
     *made = nothing(model, wanted);
     if (!check(model, rows, prompts, wanted)) return rapt_ctx_status(model->ctx);
     rapt__run run = {.ctx = model->ctx, .model = model, .wanted = wanted, .rows = rows};

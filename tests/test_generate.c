@@ -444,6 +444,16 @@ static rapt_tensor *give_too_little(void *state, rapt_tensor *ids) {
     return rapt_zeros(rapt_ctx_of(ids), RAPT_F32, SHAPE(1, 3));
 }
 
+static rapt_tensor *give_whole_numbers(void *state, rapt_tensor *ids) {
+    (void)state;
+    return rapt_zeros(rapt_ctx_of(ids), RAPT_BOOL, SHAPE(1, 4));
+}
+
+static rapt_tensor *give_nothing(void *state, rapt_tensor *ids) {
+    (void)state;
+    return rapt_nil(rapt_ctx_of(ids));
+}
+
 START_TEST(what_cannot_be_generated_is_named) {
     int64_t vocab = 4;
     const int64_t outside[] = {1, 4};
@@ -478,6 +488,17 @@ START_TEST(what_cannot_be_generated_is_named) {
     model.generator.step = give_too_little;
     rapt_generate(&model.generator, 1, &good, &(rapt_generation){.tokens = 1}, &made);
     ck_failed(ctx, RAPT_ERROR_SHAPE, "generate: logits must be [1,4], not [1,3]");
+    model.generator.step = give_whole_numbers;
+    rapt_generate(&model.generator, 1, &good, &(rapt_generation){.tokens = 1}, &made);
+    ck_failed(ctx, RAPT_ERROR_TYPE, "generate: logits must be f32 or f64, not bool");
+    model.generator.step = give_nothing;
+    rapt_generate(&model.generator, 1, &good, &(rapt_generation){.tokens = 1}, &made);
+    ck_failed(ctx, RAPT_ERROR_STATE, "generate: the model failed");
+    model.generator.step = NULL;
+    rapt_generate(&model.generator, 1, &good, &(rapt_generation){.tokens = 1}, &made);
+    ck_failed(ctx, RAPT_ERROR_ARGUMENT, "generate: the model lacks a function");
+    ck_assert_int_eq(rapt_generate(NULL, 1, &good, &(rapt_generation){.tokens = 1}, &made), RAPT_ERROR_ARGUMENT);
+    ck_assert(rapt_is_nil(made.ids));
     ck_assert_ptr_null(rapt_gpt_generator_new(NULL));
     rapt_ctx_free(ctx);
     rapt_ctx_free(other);
