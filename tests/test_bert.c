@@ -27,6 +27,22 @@ START_TEST(padding_changes_nothing_for_the_tokens_before_it) {
 }
 END_TEST
 
+START_TEST(attention_weights_outlive_the_pass_that_made_them) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_bert *bert = rapt_bert_new(ctx, &small);
+    rapt_tensor *weights[2];
+    rapt_bert_hidden(bert, &(rapt_bert_inputs){.ids = ids_of(ctx, 1, 3, (int32_t[]){5, 6, 7}), .weights = weights});
+    for (int layer = 0; layer < 2; layer++) {
+        double row = 0;
+        for (int i = 0; i < 3; i++) row += rapt_at(weights[layer], i);
+        ck_assert_int_eq(rapt_ndim(weights[layer]), 4); /* [1,2,3,3] */
+        ck_assert_double_eq_tol(row, 1, 1e-6);
+    }
+    ck_assert_str_eq(rapt_ctx_error(ctx), "");
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(the_word_loss_is_the_cross_entropy_at_the_masked_places) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_bert *bert = rapt_bert_new(ctx, &small);
@@ -186,7 +202,7 @@ START_TEST(padding_gets_no_gradient_from_look_ups) {
 }
 END_TEST
 
-UNIT_MAIN("bert", padding_changes_nothing_for_the_tokens_before_it,
+UNIT_MAIN("bert", attention_weights_outlive_the_pass_that_made_them, padding_changes_nothing_for_the_tokens_before_it,
           the_word_loss_is_the_cross_entropy_at_the_masked_places, bad_inputs_are_errors,
           masking_keeps_its_proportions_and_spares_special_tokens_and_padding,
           a_saved_model_loads_with_its_heads_or_with_a_new_one, a_head_that_is_not_there_is_an_error,

@@ -179,7 +179,11 @@ rapt_tensor *rapt_bert_hidden(const rapt_bert *bert, const rapt_bert_inputs *inp
     if (!bert || !check_inputs(bert, inputs)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_transformer_inputs given = {.self = {.key_keep = inputs->keep, .weights = inputs->weights}};
-    return rapt_scope_return(mark, rapt_transformer_forward(bert->encoder, embed(bert, inputs), &given));
+    rapt_tensor *x = rapt_transformer_forward(bert->encoder, embed(bert, inputs), &given);
+    rapt__hold(inputs->weights, bert->config.layers);
+    x = rapt_scope_return(mark, x);
+    rapt__hand_out(inputs->weights, bert->config.layers);
+    return x;
 }
 
 static rapt_tensor *missing(const rapt_bert *bert, const rapt_tensor *x, const char *what) {
