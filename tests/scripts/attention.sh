@@ -1,7 +1,7 @@
 #!/bin/sh
 # attention.sh PROGRAM: the bench prints its numbers as one line of JSON, and refuses bad input.
 . "$(dirname "$0")/expect.sh"
-program=$1
+program=$(absolute "$1")
 cd "$place" || exit 1
 expect 0 --batch 2 --heads 3 --length 70 --head-dim 8 --repeat 3 --threads 1
 [ "$(wc -l <out)" -eq 1 ] || fail "not one line"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # decode.sh PROGRAM: the bench prints its numbers as one line of JSON, and refuses bad input.
 . "$(dirname "$0")/expect.sh"
-program=$1
+program=$(absolute "$1")
 cd "$place" || exit 1
 expect 0 --layers 1 --heads 2 --dim 16 --context 32 --vocab 7 --prompt 3 --tokens 20 --threads 1
 [ "$(wc -l <out)" -eq 1 ] || fail "not one line"
