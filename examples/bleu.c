@@ -29,17 +29,24 @@ static bool stands_alone(const char *text, const char *at) {
     return c != '-' || is_digit(before);
 }
 
+/* Bytes of the white space that begins here: ASCII's, or the two no-break spaces of French; 0: there is none. */
+static int64_t space(const char *at) {
+    if (*at && strchr(" \t\n\v\f\r", *at)) return 1;
+    if (strncmp(at, "\xc2\xa0", 2) == 0) return 2;
+    return strncmp(at, "\xe2\x80\xaf", 3) == 0 ? 3 : 0;
+}
+
 static void split(const char *text, tokens *out) {
     out->count = 0;
     const char *at = text;
     while (*at && out->count < MOST_TOKENS) {
-        if (isspace((unsigned char)*at)) {
-            at++;
+        if (space(at)) {
+            at += space(at);
             continue;
         }
         const char *start = at++;
         if (!stands_alone(text, start))
-            while (*at && !isspace((unsigned char)*at) && !stands_alone(text, at)) at++;
+            while (*at && !space(at) && !stands_alone(text, at)) at++;
         out->items[out->count++] = (token){start, at - start};
     }
 }
@@ -71,11 +78,14 @@ void bleu_add(bleu *sums, const char *translation, const char *reference) {
         }
 }
 
+/* Where no n-gram of a length matches, half a match is counted, for the next such length a quarter, and so on. */
 double bleu_score(const bleu *sums) {
-    double logs = 0;
+    double logs = 0, share = 1;
     for (int n = 0; n < BLEU_ORDER; n++) {
-        if (sums->matches[n] == 0) return 0;
-        logs += log((double)sums->matches[n] / (double)sums->ngrams[n]) / BLEU_ORDER;
+        if (sums->ngrams[n] == 0) return 0;
+        double matches = (double)sums->matches[n];
+        if (sums->matches[n] == 0) matches = share /= 2;
+        logs += log(matches / (double)sums->ngrams[n]) / BLEU_ORDER;
     }
     double ratio = (double)sums->reference_length / (double)sums->length;
     return 100 * exp(logs + (ratio > 1 ? 1 - ratio : 0));
