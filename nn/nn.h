@@ -374,6 +374,8 @@ RAPT_API rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids);
 /* The same in two steps: [B,T] -> [B,T,D] after the final norm; [...,D] -> [...,V]. */
 RAPT_API rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden);
+/* rapt_gpt_hidden(), and weights [layers] become the attention weights [B,H,T,T]; NULL: not wanted. */
+RAPT_API rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights);
 /* [B,T] that follow what is in a cache of as many layers -> [B,T,D]. */
 RAPT_API rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache);
 

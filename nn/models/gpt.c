@@ -133,12 +133,20 @@ static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t befor
 }
 
 rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) {
+    return rapt_gpt_hidden_showing(gpt, ids, NULL);
+}
+
+rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
     if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
     x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
-    return rapt_scope_return(mark, rapt_transformer_forward(gpt->stack, x, NULL));
+    x = rapt_transformer_forward(gpt->stack, x, &(rapt_transformer_inputs){.self.weights = weights});
+    rapt__hold(weights, gpt->config.layers);
+    x = rapt_scope_return(mark, x);
+    rapt__hand_out(weights, gpt->config.layers);
+    return x;
 }
 
 rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache) {
