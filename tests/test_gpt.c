@@ -289,10 +289,33 @@ START_TEST(a_freed_model_gives_its_memory_back) {
 }
 END_TEST
 
+START_TEST(it_shows_where_it_looks_and_computes_the_same) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_gpt *gpt = rapt_gpt_new(ctx, &(rapt_gpt_config){.vocab = 9, .context = 5, .layers = 2, .heads = 2, .dim = 8});
+    rapt_tensor *ids = rapt_from(ctx, RAPT_I32, 2, (int64_t[]){1, 3}, (int32_t[]){4, 8, 1});
+    rapt_tensor *weights[2], *plain = rapt_gpt_hidden(gpt, ids);
+    rapt_tensor *hidden = rapt_gpt_hidden_showing(gpt, ids, weights);
+    for (int64_t i = 0; i < rapt_size(plain); i++) ck_assert_double_eq_tol(rapt_at(hidden, i), rapt_at(plain, i), 1e-5);
+    for (int layer = 0; layer < 2; layer++) {
+        ck_assert_int_eq(rapt_size(weights[layer]), 2 * 3 * 3);
+        for (int64_t row = 0; row < 2 * 3; row++) {
+            double sum = 0;
+            for (int64_t key = 0; key < 3; key++) {
+                sum += rapt_at(weights[layer], 3 * row + key);
+                if (key > row % 3) ck_assert_double_eq(rapt_at(weights[layer], 3 * row + key), 0);
+            }
+            ck_assert_double_eq_tol(sum, 1, 1e-6);
+        }
+    }
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 UNIT_MAIN("gpt", parameters_have_hugging_faces_names, a_tied_head_is_the_embedding_and_counts_once,
           a_tied_weight_gets_the_gradients_of_both_uses, initial_weights_are_gpt2s,
           the_activation_is_the_configured_one_and_tanh_gelu_by_default, logits_of_a_token_do_not_depend_on_later_ones,
           losses_are_of_the_next_tokens_as_given, a_model_that_is_certain_of_the_next_token_has_no_loss,
           ignored_targets_count_nowhere, accumulated_gradients_are_those_of_the_whole_batch,
           one_dropout_stands_for_three_unless_they_are_given, too_many_tokens_and_ids_outside_are_errors,
-          a_bad_configuration_is_refused_and_holds_no_memory, a_freed_model_gives_its_memory_back)
+          a_bad_configuration_is_refused_and_holds_no_memory, a_freed_model_gives_its_memory_back,
+          it_shows_where_it_looks_and_computes_the_same)
