@@ -796,6 +796,8 @@ RAPT_API rapt_tokenizer *rapt_tokenizer_train_wordpiece(rapt_ctx *ctx, const cha
  * GPT-2's and BERT's kind; or a folder with a tokenizer.json in it. Saving writes one that any of these programs can
  * read. */
 RAPT_API rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path);
+/* The same file's text from memory; origin names it in errors. */
+RAPT_API rapt_tokenizer *rapt_tokenizer_parse(rapt_ctx *ctx, const char *text, int64_t bytes, const char *origin);
 RAPT_API rapt_status rapt_tokenizer_save(const rapt_tokenizer *tokenizer, const char *path);
 /* The files that GPT-2 (vocab.json, merges.txt) and BERT (vocab.txt) were published as, in a folder that may be new. */
 RAPT_API rapt_status rapt_tokenizer_save_vocabulary(const rapt_tokenizer *tokenizer, const char *directory);

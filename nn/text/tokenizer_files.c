@@ -25,12 +25,17 @@ static rapt_tokenizer *from_json(rapt_ctx *ctx, const rapt_json *json, const cha
     return model ? from_model(ctx, json, model, path) : rapt__chars_from_json(ctx, json, path);
 }
 
+rapt_tokenizer *rapt_tokenizer_parse(rapt_ctx *ctx, const char *text, int64_t bytes, const char *origin) {
+    rapt_json *json = rapt_json_parse(ctx, text, bytes, origin);
+    rapt_tokenizer *tokenizer = json ? from_json(ctx, json, origin) : NULL;
+    rapt_json_free(json);
+    return tokenizer;
+}
+
 static rapt_tokenizer *load_file(rapt_ctx *ctx, const char *path) {
     int64_t bytes;
     char *text = rapt_file_read(ctx, path, &bytes);
-    rapt_json *json = text ? rapt_json_parse(ctx, text, bytes, path) : NULL;
-    rapt_tokenizer *tokenizer = json ? from_json(ctx, json, path) : NULL;
-    rapt_json_free(json);
+    rapt_tokenizer *tokenizer = text ? rapt_tokenizer_parse(ctx, text, bytes, path) : NULL;
     rapt_object_free(text);
     return tokenizer;
 }
