@@ -105,36 +105,13 @@ static rapt_status save(const model *m, const char *folder) {
     return m->recurrent ? rapt_rnn_seq2seq_save(m->recurrent, folder) : rapt_seq2seq_save(m->transformer, folder);
 }
 
-/* ---- greedy decoding --------------------------------------------------------------------------------------------- */
-
-/* The likeliest token after each row's target so far, i32 [B,1]. */
-static rapt_tensor *next_tokens(const model *m, rapt_decoder_inputs *inputs) {
-    rapt_tensor *hidden = rapt_seq2seq_decode(m->transformer, inputs); /* [B,1,D] */
-    return rapt_cast(rapt_argmax(rapt_seq2seq_head(m->transformer, hidden), 2), RAPT_I32);
-}
-
-/* out [rows,tokens] is filled up to each row's end token. */
-static void transformer_decode(const run *r, const model *m, rapt_tensor *source, int64_t tokens, int32_t *out) {
-    int64_t rows = rapt_dim(source, 0);
-    rapt_cache *cache = rapt_cache_new(r->ctx, rapt_seq2seq_get_config(m->transformer).decoder_layers);
-    rapt_cache_begin(cache, rows, tokens, NULL);
-    rapt_decoder_inputs inputs = {.target = rapt_full(r->ctx, RAPT_I32, 2, (int64_t[2]){rows, 1}, START_ID),
-                                  .memory =
-                                      rapt_seq2seq_encode(m->transformer, &(rapt_encoder_inputs){.source = source}),
-                                  .memory_keep = rapt_not_padding(source, PADDING_ID),
-                                  .cache = cache};
-    for (int64_t t = 0; t < tokens && rapt_ctx_status(r->ctx) == RAPT_OK; t++) {
-        rapt_mark mark = rapt_scope_begin(r->ctx);
-        rapt_tensor *next = next_tokens(m, &inputs);
-        for (int64_t row = 0; row < rows; row++) out[row * tokens + t] = (int32_t)rapt_at(next, row);
-        inputs.target = rapt_scope_return(mark, next);
-    }
-    rapt_cache_free(cache);
-}
-
-static void recurrent_decode(const model *m, rapt_tensor *source, int64_t tokens, int32_t *out) {
+/* The likeliest targets, into out [rows,tokens]: each up to its end token, then padding. */
+static void decode(const model *m, rapt_tensor *source, int64_t tokens, int32_t *out) {
+    rapt_generation wanted = {.tokens = tokens};
     rapt_generated made;
-    if (rapt_rnn_seq2seq_generate(m->recurrent, source, &(rapt_generation){.tokens = tokens}, &made)) return;
+    if (m->recurrent ? rapt_rnn_seq2seq_generate(m->recurrent, source, &wanted, &made)
+                     : rapt_seq2seq_generate(m->transformer, source, &wanted, &made))
+        return;
     int64_t rows = rapt_dim(made.ids, 0), columns = rapt_dim(made.ids, 1);
     for (int64_t row = 0; row < rows; row++)
         for (int64_t t = 0; t < columns; t++) out[row * tokens + t] = (int32_t)rapt_at(made.ids, row * columns + t);
@@ -192,10 +169,7 @@ static double test_batch(const run *r, model *m, int64_t rows, const int64_t *wh
     int32_t *ids = rapt_object_new(r->ctx, (size_t)(rows * tokens) * sizeof *ids, NULL);
     double sum = rapt_item(loss_sum(m, source, target));
     *counted += count_targets(m, target);
-    if (ids && m->recurrent)
-        recurrent_decode(m, source, tokens, ids);
-    else if (ids)
-        transformer_decode(r, m, source, tokens, ids);
+    if (ids) decode(m, source, tokens, ids);
     for (int64_t row = 0; ids && row < rows; row++)
         judge(r, &m->results, &r->data.items[which[row]], ids + row * tokens, tokens);
     rapt_object_free(ids);
