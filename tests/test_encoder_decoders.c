@@ -300,7 +300,32 @@ START_TEST(every_allocation_may_fail) {
 }
 END_TEST
 
+typedef struct saved {
+    folder seq2seq, t5;
+} saved;
+
+static void load_both(rapt_ctx *ctx, void *of) {
+    const saved *s = of;
+    rapt_seq2seq_free(rapt_seq2seq_load(ctx, s->seq2seq.path));
+    rapt_t5_free(rapt_t5_load(ctx, s->t5.path));
+}
+
+START_TEST(every_allocation_of_loading_may_fail) {
+    saved s = {folder_new(), folder_new()};
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_seq2seq_save(
+        rapt_seq2seq_new(ctx, &(rapt_seq2seq_config){.source_vocab = 5, .encoder_layers = 1, .heads = 1, .dim = 2}),
+        s.seq2seq.path);
+    rapt_t5_save(rapt_t5_new(ctx, &(rapt_t5_config){.vocab = 5, .encoder_layers = 1, .heads = 1, .dim = 2}), s.t5.path);
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+    fail_each_allocation(load_both, &s);
+    folder_free(&s.seq2seq);
+    folder_free(&s.t5);
+}
+END_TEST
+
 UNIT_MAIN("encoder_decoders", a_batch_with_a_cache_gives_what_the_whole_model_gives_for_each_row,
           enough_beams_find_the_best_of_all_texts, beams_keep_their_own_caches,
           without_stops_texts_end_with_the_end_token, a_text_ends_where_positions_do, prompts_may_be_of_any_lengths,
-          what_cannot_be_generated_is_named, every_allocation_may_fail)
+          what_cannot_be_generated_is_named, every_allocation_may_fail, every_allocation_of_loading_may_fail)
