@@ -170,7 +170,9 @@ bool rapt__alias_ending(rapt_params *params, const char *ending, const char *oth
 }
 
 static bool has_shape(const rapt_array *array, int ndim, const int64_t *shape) {
-    return array->ndim == ndim && memcmp(array->shape, shape, (size_t)ndim * sizeof *shape) == 0;
+    bool same = array->ndim == ndim;
+    for (int i = 0; same && i < ndim; i++) same = shape[i] < 0 || array->shape[i] == shape[i];
+    return same;
 }
 
 bool rapt__check_weight(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,

@@ -47,8 +47,9 @@ bool rapt__alias_without_prefix(rapt_params *params, const char *prefix);
 /* Every parameter whose name ends with `ending` answers to the name that ends with `other` too. */
 bool rapt__alias_ending(rapt_params *params, const char *ending, const char *other);
 
-/* The tensor, under its name with or without the part before its first dot, has the shape that config.json asks for;
- * false, with the error set, if not. So a wrong config can't ask for much more memory than there are weights. */
+/* The tensor, under its name with or without the part before its first dot, has the shape that config.json asks for,
+ * where -1 stands for any size; false, with the error set, if not. So a wrong config can't ask for much more memory than
+ * there are weights. */
 bool rapt__check_weight(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,
                         const int64_t *shape);
 

@@ -45,18 +45,16 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
 }
 
 /* There are as many classes as the head in the file has. */
-static int64_t classes_in(rapt_ctx *ctx, rapt_safetensors *file) {
-    rapt_mark mark = rapt_scope_begin(ctx);
-    int64_t classes = rapt_dim(rapt_safetensors_get(file, "classifier.weight"), 0);
-    rapt_scope_end(mark);
-    return classes;
+static int64_t classes_in(const rapt_safetensors *file) {
+    rapt_array weight;
+    return rapt_safetensors_describe(file, "classifier.weight", &weight) == RAPT_OK ? weight.shape[0] : 0;
 }
 
 static rapt_vit *load_weights(rapt_ctx *ctx, rapt_vit_config *config, const char *path) {
     rapt_safetensors *file = rapt_safetensors_open(ctx, path);
     if (!file) return NULL;
     bool fits = check_sizes(ctx, file, path, config);
-    if (fits) config->classes = classes_in(ctx, file);
+    if (fits) config->classes = classes_in(file);
     rapt_safetensors_close(file);
     rapt_mark mark = rapt_to_be_loaded(ctx);
     rapt_vit *vit = fits ? rapt_vit_new(ctx, config) : NULL;
