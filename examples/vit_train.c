@@ -25,6 +25,7 @@ typedef struct run {
     const settings *s;
     rapt_ctx *ctx;
     pictures all;
+    uint64_t split;       /* which fifth is held out */
     int64_t *order;       /* [all.count]: the first `held_out` are never trained on */
     int64_t *epoch_order; /* [trained_on] of places in order, shuffled anew for each epoch */
     int64_t held_out, trained_on;
@@ -40,6 +41,7 @@ typedef struct run {
 } run;
 
 enum { EVALUATION_BATCH = 256, EVALUATE_EVERY = 5 };
+static const char split_file[] = "split.txt";
 
 /* Streams of random numbers beside those that the library draws itself. */
 static const uint64_t order_streams = UINT64_C(1) << 40, move_streams = UINT64_C(1) << 41;
@@ -64,7 +66,7 @@ static bool read_pictures(run *r) {
     return read_digits(r->ctx, s->data ? s->data : default_data(), &r->all) || !failed(r);
 }
 
-/* A random fifth is held out; which one depends on --split alone. */
+/* A random fifth is held out; which one depends on the split alone. */
 static bool read_data(run *r) {
     if (!read_pictures(r) || failed(r)) return false;
     int64_t count = r->all.count;
@@ -77,7 +79,7 @@ static bool read_data(run *r) {
     r->order = rapt_object_new(r->ctx, (size_t)count * sizeof *r->order, NULL);
     r->epoch_order = rapt_object_new(r->ctx, (size_t)r->trained_on * sizeof *r->epoch_order, NULL);
     if (failed(r)) return false;
-    shuffle(r->s->split, 0, count, r->order);
+    shuffle(r->split, 0, count, r->order);
     return true;
 }
 
@@ -105,6 +107,27 @@ static bool make_model(run *r) {
     r->schedule = (rapt_schedule){
         .kind = RAPT_SCHEDULE_COSINE, .lr = s->lr, .warmup = s->warmup * epoch_steps, .steps = s->epochs * epoch_steps};
     return !failed(r);
+}
+
+/* The split goes beside the model, so that it is never evaluated on what it learned. */
+static bool save_split(const run *r) {
+    char path[PATH_BYTES], text[32];
+    if (!path_in(r->line, r->out, split_file, path)) return false;
+    int bytes = snprintf(text, sizeof text, "%" PRIu64 "\n", r->split);
+    return rapt_file_write(r->ctx, path, text, bytes) == RAPT_OK || !failed(r);
+}
+
+/* The split that the model in --eval was trained with, unless another is asked for. */
+static bool recall_split(run *r) {
+    char path[PATH_BYTES];
+    if (find_option(r->line, "split")->given) return true;
+    if (!path_in(r->line, r->s->eval, split_file, path)) return false;
+    FILE *file = fopen(path, "r");
+    if (!file) return true; /* not a model of this program's */
+    bool read = fscanf(file, "%" SCNu64, &r->split) == 1;
+    fclose(file);
+    if (!read) complain(r->line, "%s holds no number", path);
+    return read;
 }
 
 static bool make_curve(run *r) {
@@ -282,16 +305,16 @@ static bool draw_curve(const run *r) {
 }
 
 static int run_training(run *r) {
-    if (!read_data(r) || !make_model(r) || !make_curve(r) || !make_folder(r) || !open_log(r)) return EXIT_FAILED;
+    if (!read_data(r) || !make_model(r) || !make_curve(r) || !make_folder(r) || !save_split(r) || !open_log(r))
+        return EXIT_FAILED;
     if (!r->s->quiet)
         printf("ViT with %" PRId64 " parameters on %" PRId64 " pictures, %" PRId64 " held out; saved in %s\n",
                rapt_params_elements(rapt_vit_params(r->vit)), r->trained_on, r->held_out, r->out);
     fflush(stdout);
     if (!train(r) || !draw_curve(r)) return EXIT_FAILED;
     if (!r->s->quiet)
-        printf("%s after %.0f s; to evaluate it again: %s --eval %s --split %" PRIu64 "\n",
-               r->epoch < r->s->epochs ? "stopped" : "done", seconds_now() - r->started, r->line->program, r->out,
-               r->s->split);
+        printf("%s after %.0f s; to evaluate it again: %s --eval %s\n", r->epoch < r->s->epochs ? "stopped" : "done",
+               seconds_now() - r->started, r->line->program, r->out);
     return EXIT_DONE;
 }
 
@@ -308,7 +331,7 @@ static bool check_fit(const run *r) {
 }
 
 static int run_evaluation(run *r) {
-    if (!read_data(r)) return EXIT_FAILED;
+    if (!recall_split(r) || !read_data(r)) return EXIT_FAILED;
     r->vit = rapt_vit_load(r->ctx, r->s->eval);
     if (failed(r) || !check_fit(r)) return EXIT_FAILED;
     evaluation held_out = evaluate(r);
@@ -349,7 +372,8 @@ int main(int arguments, char **argument) {
         {"idx-labels", OPTION_TEXT, &s.idx_labels, .help = "their labels"},
         {"out", OPTION_TEXT, &s.out, .help = "folder for the model; a new vit-out if not given"},
         {"eval", OPTION_TEXT, &s.eval, .help = "folder of a model to evaluate, instead of training one"},
-        {"split", OPTION_SEED, &s.split, .help = "which random fifth is held out"},
+        {"split", OPTION_SEED, &s.split,
+         .help = "which random fifth is held out; with --eval the model's own, if not given"},
         {"epochs", OPTION_INTEGER, &s.epochs, 1, 1e6, .help = "how often each picture is seen"},
         {"batch", OPTION_INTEGER, &s.batch, 1, 1e6, .help = "pictures in a batch"},
         {"layers", OPTION_INTEGER, &s.layers, 1, 1e4, .help = "Transformer layers"},
@@ -379,7 +403,8 @@ int main(int arguments, char **argument) {
     if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
     if (!check_settings(&line, &s)) return EXIT_USAGE;
     catch_interrupts();
-    run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
+    run r = {
+        .line = &line, .s = &s, .split = s.split, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = s.eval ? run_evaluation(&r) : run_training(&r);
     if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {

@@ -49,16 +49,18 @@ refuse 1 'compressed' --idx-images images --idx-labels labels.gz --out made
 refuse 1 'the model is for' --eval idx
 
 # ---- the digits ----
-expect 0 --epochs 3 --warmup 1 --layers 2 --dim 32 --batch 32 --out run --log log
+expect 0 --epochs 3 --warmup 1 --layers 2 --dim 32 --batch 32 --out run --log log --split 3
 grep -q '% right' out || fail "no accuracy is shown"
 right=$(sed -n 's/.* \([0-9]*\)\.[0-9]* % right$/\1/p' out | tail -n 1)
 [ "$right" -ge 60 ] || fail "only $right % right"
 grep 'held-out' out | sed 's/.*held-out/held-out/' | tail -n 1 >trained
 expect 0 --eval run
 cmp -s out trained || fail "the loaded model is another: $(cat out), not $(cat trained)"
+expect 0 --eval run --split 4
+cmp -s out trained && fail "the split changes nothing"
 [ "$(grep -c '"step":[0-9]*,"loss":' log)" -eq 135 ] || fail "not 135 steps in the log"
 grep -q '</svg>' log.svg || fail "no curve"
-expect 0 --epochs 3 --warmup 1 --layers 2 --dim 32 --batch 32 --out again --log again.log --threads 1 --quiet
+expect 0 --epochs 3 --warmup 1 --layers 2 --dim 32 --batch 32 --out again --log again.log --split 3 --threads 1 --quiet
 cmp -s log again.log || fail "other losses with one thread"
 [ ! -s out ] || fail "--quiet is not quiet"
 echo "vit_train keeps its promises"
