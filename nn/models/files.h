@@ -48,8 +48,8 @@ bool rapt__alias_without_prefix(rapt_params *params, const char *prefix);
 bool rapt__alias_ending(rapt_params *params, const char *ending, const char *other);
 
 /* The tensor, under its name with or without the part before its first dot, has the shape that config.json asks for,
- * where -1 stands for any size; false, with the error set, if not. So a wrong config can't ask for much more memory than
- * there are weights. */
+ * where -1 stands for any size; false, with the error set, if not. So a wrong config can't ask for much more memory
+ * than there are weights. */
 bool rapt__check_weight(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const char *name, int ndim,
                         const int64_t *shape);
 
