@@ -1,5 +1,6 @@
 #include "checkpoint.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <float.h>
@@ -40,13 +41,28 @@ bool folder_make_new(const command_line *line, const char *name, char out[PATH_B
     return make_numbered(line, prefix, name, out);
 }
 
+/* What a run that was killed while it saved left behind, FILE.tmp.PROCESS.NUMBER. */
+static void remove_unfinished(const char *directory) {
+    char path[PATH_BYTES];
+    DIR *folder = opendir(directory);
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        bool ours = strstr(entry->d_name, ".safetensors.tmp.") || strstr(entry->d_name, ".json.tmp.");
+        if (ours && snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) < PATH_BYTES) unlink(path);
+    }
+    if (folder) closedir(folder);
+}
+
 bool folder_lock(const command_line *line, const char *directory) {
     int folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder < 0) {
         complain(line, "can't open the folder %s: %s", directory, strerror(errno));
         return false;
     }
-    if (flock(folder, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return true; /* not every file system can lock */
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) {
+        remove_unfinished(directory);
+        return true;
+    }
+    if (errno != EWOULDBLOCK) return true; /* not every file system can lock */
     complain(line, "another run is writing to %s", directory);
     close(folder);
     return false;

@@ -25,7 +25,8 @@ bool path_in(const command_line *line, const char *directory, const char *name, 
 
 /* Makes a new folder NAME, NAME-2, NAME-3, …, the first that doesn't exist yet; its name goes to out. */
 bool folder_make_new(const command_line *line, const char *name, char out[PATH_BYTES]);
-/* Holds the folder for this process until it ends; false, and told, if another run has it. */
+/* Holds the folder for this process until it ends; false, and told, if another run has it. Files that a killed run left
+ * half-written go. */
 bool folder_lock(const command_line *line, const char *directory);
 /* Moves an earlier run's files, if there are any, to a new folder in this one, named in out ("" if there are none). */
 bool folder_set_earlier_aside(const command_line *line, const char *directory, char out[PATH_BYTES]);

@@ -136,6 +136,36 @@ for signal in INT TERM KILL; do
     timeless stopped$signal.log | cmp -s - a || fail "other losses after $signal"
 done
 
+# Killed again and again while it saves, after each step: there is always a whole checkpoint, and nothing else is left.
+often="$tiny --dropout 0.1 --steps 60 --eval-every 1 --sample 0 --threads 1 --quiet"
+expect 0 $often --out never --log never.log
+timeless never.log >a
+killed_after() {
+    "$program" --quiet --log often.log --out often "$@" >out 2>err </dev/null &
+    pid=$!
+    until [ -s often/training.safetensors ] || ! kill -0 $pid 2>/dev/null; do sleep 0.01; done
+    sleep "$pause"
+    kill -KILL $pid 2>/dev/null
+    wait $pid
+}
+pause=0.02
+killed_after $often
+for pause in 0.31 0.2 0.27 0.4 0.23 0.35; do killed_after --resume; done
+expect 0 --resume --out often --log often.log --quiet
+timeless often.log | cmp -s - a || fail "other losses after kills"
+[ "$(ls often | wc -l)" -eq 4 ] || fail "kills leave files behind: $(ls often)"
+
+# A full disk, or what looks like it: one clear line, the checkpoint before it is still there.
+expect 0 $steady --steps 5 --out small --log small.log
+cp -r small before
+(trap '' XFSZ && ulimit -f 8 && "$program" --steps 10 --resume --out small --log small.log --quiet >out 2>err </dev/null)
+[ $? -eq 1 ] || fail "a full disk went unnoticed"
+[ "$(wc -l <err)" -eq 1 ] && grep -q '^gpt_train: small/.*safetensors: can.t be written: ' err || fail "says $(cat err)"
+diff -r small before || fail "a full disk has changed the checkpoint"
+expect 0 --steps 10 --resume --out small --log small.log
+timeless whole.log >a
+timeless small.log | cmp -s - a || fail "other losses after a full disk"
+
 # Only one run a folder.
 "$program" $tiny --steps 1000000 --out shared --log shared.log >out1 2>err1 </dev/null &
 pid=$!
