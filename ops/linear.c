@@ -18,19 +18,13 @@ OP_FUNCTION(linear_forward) {
 
 enum { PART = 64 };
 
-static void sum_columns(const real *dy, int64_t rows, int64_t columns, int64_t count, double *sums) {
-    memset(sums, 0, (size_t)count * sizeof *sums);
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = 0; i < count; i++) sums[i] += (double)dy[row * columns + i];
-}
-
 static void dbias_columns(void *arg, int64_t first, int64_t last) {
     const rapt_call *call = arg;
     int64_t rows = rapt__row_count(&call->out), columns = rapt__row_size(&call->out), step = call->din[2].stride[0];
     double sums[PART];
     for (int64_t at = first; at < last; at += PART) {
         int64_t count = last - at < PART ? last - at : PART;
-        sum_columns((const real *)call->dout + at, rows, columns, count, sums);
+        KERNELS(call->ctx)->sum_columns(rows, columns, count, (const real *)call->dout + at, sums);
         real *dbias = (real *)call->din[2].data + at * step;
         for (int64_t i = 0; i < count; i++)
             dbias[i * step] = (real)(call->din[2].add ? (double)dbias[i * step] + sums[i] : sums[i]);

@@ -245,6 +245,26 @@ static void KNAME(check_reductions)(const KNAME(rapt__table) * t) {
     }
 }
 
+/* The rows in order, so that the sums are those of the plain loop to the bit. */
+static void KNAME(check_column_sums)(const KNAME(rapt__table) * t) {
+    enum { ROWS = 11 };
+    KREAL x[ROWS * (LONGEST + 1)];
+    KNAME(fill)(x, ROWS * (LONGEST + 1), 1);
+    for (int64_t n = 0; n <= LONGEST; n = next_length(n)) {
+        for (int64_t rows = 0; rows <= ROWS; rows += rows < 2 ? 1 : 3) {
+            double sums[LONGEST + 1];
+            sums[n] = 7;
+            t->sum_columns(rows, n + 1, n, x, sums);
+            for (int64_t j = 0; j < n; j++) {
+                double sum = 0;
+                for (int64_t row = 0; row < rows; row++) sum += (double)x[row * (n + 1) + j];
+                ck_assert(sums[j] == sum);
+            }
+            ck_assert(sums[n] == 7);
+        }
+    }
+}
+
 static void KNAME(check_max_of_nan)(const KNAME(rapt__table) * t) {
     KREAL x[140];
     for (int64_t n = 1; n < 140; n = next_length(n)) {

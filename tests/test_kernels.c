@@ -108,6 +108,7 @@ TEST(elementwise_kernels_are_right_at_every_place_and_length, check_elementwise)
 TEST(special_values_give_special_values, check_specials)
 TEST(softmax_backward_is_zero_where_masked, check_masked_softmax)
 TEST(reductions_equal_naive_sums, check_reductions)
+TEST(columns_are_summed_row_by_row, check_column_sums)
 TEST(the_max_of_a_row_with_nan_is_nan, check_max_of_nan)
 TEST(sums_for_normalisation_equal_naive_sums, check_normalise_sums)
 TEST(adam_equals_its_formula, check_adam)
@@ -127,6 +128,6 @@ START_TEST(kernels_are_chosen_by_name) {
 END_TEST
 
 UNIT_MAIN("kernels", elementwise_kernels_are_right_at_every_place_and_length, special_values_give_special_values,
-          softmax_backward_is_zero_where_masked, reductions_equal_naive_sums, the_max_of_a_row_with_nan_is_nan,
-          sums_for_normalisation_equal_naive_sums, adam_equals_its_formula,
+          softmax_backward_is_zero_where_masked, reductions_equal_naive_sums, columns_are_summed_row_by_row,
+          the_max_of_a_row_with_nan_is_nan, sums_for_normalisation_equal_naive_sums, adam_equals_its_formula,
           packing_keeps_every_element_and_fills_with_zeros, kernels_are_chosen_by_name)

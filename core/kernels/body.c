@@ -29,6 +29,7 @@ const REAL(rapt__table) TABLE = {
     .sum = sum_row,
     .dot = dot_row,
     .sum_squares = sum_squares_row,
+    .sum_columns = sum_columns,
     .max = max_row,
     .exp_sum = exp_sum_row,
     .normalise = normalise_row,

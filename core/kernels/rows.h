@@ -91,6 +91,28 @@ static double sum_squares_row(int64_t n, const real *x, double centre) {
     return total;
 }
 
+/* Neighbouring columns in a few vectors; lanes: of the last one. Rows lie so far apart that the processor doesn't see
+ * what comes next. */
+INLINE void sum_few_columns(int64_t rows, int64_t stride, const int vectors, int lanes, const real *x, double *sums) {
+    enum { AHEAD = 8 };
+    widened sum[4] = {0}, kept[4]; /* kept: so that sum needs no address and stays in registers */
+    for (int64_t row = 0; row < rows; row++, x += stride) {
+        const real *soon = row + AHEAD < rows ? x + AHEAD * stride : x;
+        for (int v = 0; v < vectors; v++) {
+            __builtin_prefetch(soon + v * LANES);
+            widened_add(&sum[v], widen(load(x + v * LANES, v + 1 < vectors ? LANES : lanes)));
+        }
+    }
+    for (int v = 0; v < vectors; v++) kept[v] = sum[v];
+    memcpy(sums, kept, (size_t)((vectors - 1) * LANES + lanes) * sizeof *sums);
+}
+
+static void sum_columns(int64_t rows, int64_t stride, int64_t columns, const real *x, double *sums) {
+    int64_t j = 0;
+    for (; j + 4 * LANES <= columns; j += 4 * LANES) sum_few_columns(rows, stride, 4, LANES, x + j, sums + j);
+    for (; j < columns; j += LANES) sum_few_columns(rows, stride, 1, lanes_of(columns - j), x + j, sums + j);
+}
+
 /* NaN where either is. */
 INLINE vec larger(vec a, vec b) { return select_vec((b > a) | (b != b), b, a); }
 

@@ -49,6 +49,8 @@ typedef struct KNAME(rapt__table) {
     double (*sum)(int64_t n, const KREAL *x);
     double (*dot)(int64_t n, const KREAL *x, const KREAL *y);
     double (*sum_squares)(int64_t n, const KREAL *x, double centre); /* sum of (x - centre)^2 */
+    /* sums[j] = the sum of column j of x: rows in order, `stride` from one to the next. */
+    void (*sum_columns)(int64_t rows, int64_t stride, int64_t columns, const KREAL *x, double *sums);
     KREAL (*max)(int64_t n, const KREAL *x); /* -inf if n is 0; NaN if any is NaN */
     double (*exp_sum)(int64_t n, const KREAL *x, KREAL shift, KREAL *y); /* y = exp(x - shift); returns their sum */
 
