@@ -214,6 +214,10 @@ RAPT_API uint64_t rapt_random_bits(uint64_t seed, uint64_t stream, uint64_t inde
 RAPT_API double rapt_random_uniform(uint64_t seed, uint64_t stream, uint64_t index); /* in [0, 1) */
 RAPT_API double rapt_random_normal(uint64_t seed, uint64_t stream, uint64_t index);  /* mean 0, deviation 1 */
 
+/* Where i comes in a random order of 0 … count-1: each place once, found without the others (a Feistel network).
+ * -1 if i is none of them. */
+RAPT_API int64_t rapt_random_permuted(uint64_t seed, uint64_t stream, int64_t count, int64_t i);
+
 typedef struct rapt_random_state {
     uint64_t seed;
     uint64_t next_stream;

@@ -78,3 +78,24 @@ void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, in
     }
     if (i < n) out[i] = to_float(rapt_random_bits(seed, stream, first + (uint64_t)i));
 }
+
+/* A Feistel network is a permutation of the numbers of 2 * half bits, whatever its rounds do (Luby, Rackoff 1988);
+ * walking on from numbers that are too large makes it one of those below count. */
+int64_t rapt_random_permuted(uint64_t seed, uint64_t stream, int64_t count, int64_t i) {
+    enum { FEISTEL_ROUNDS = 6 };
+    if (i < 0 || i >= count) return -1;
+    int half = 1;
+    while (half < 32 && (uint64_t)count > UINT64_C(1) << 2 * half) half++;
+    uint64_t mask = (UINT64_C(1) << half) - 1, left, right, x = (uint64_t)i;
+    do {
+        left = x >> half;
+        right = x & mask;
+        for (uint64_t round = 0; round < FEISTEL_ROUNDS; round++) {
+            uint64_t mixed = left ^ (rapt_random_bits(seed, stream, round << 32 | right) & mask);
+            left = right;
+            right = mixed;
+        }
+        x = left << half | right;
+    } while (x >= (uint64_t)count);
+    return (int64_t)x;
+}

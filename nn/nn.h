@@ -37,6 +37,7 @@ typedef struct rapt_seq2seq rapt_seq2seq;
 typedef struct rapt_t5 rapt_t5;
 typedef struct rapt_tokenizer rapt_tokenizer;
 typedef struct rapt_batches rapt_batches;
+typedef struct rapt_examples rapt_examples;
 
 /* ---- linear: x W^T + b ------------------------------------------------------------------------------------------- */
 
@@ -844,6 +845,29 @@ RAPT_API bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_ten
 /* Batches given so far. Setting it is all that resuming needs: what follows depends on seed, stream and position. */
 RAPT_API int64_t rapt_batches_position(const rapt_batches *batches);
 RAPT_API void rapt_batches_seek(rapt_batches *batches, int64_t position);
+
+typedef struct rapt_examples_config {
+    int64_t tokens; /* a batch's rows times its longest row are at most so many, unless it is one row; 0: no limit */
+    int64_t rows;   /* a batch has at most so many rows; 0: no limit */
+    int64_t padding_id;
+    bool in_order; /* from the shortest to the longest; instead of at random */
+    uint64_t seed; /* of the order; 0: the context's */
+    uint64_t stream;
+} rapt_examples_config;
+
+/* Examples of different lengths, each of `columns` rows of ids (a text and its label; a sentence and its translation):
+ * rows[example * columns + column] is i32 or i64 [N]; they are shared, not copied. In each epoch every example comes
+ * once. Batches are of examples of about one length, in another order and composition each epoch. */
+RAPT_API rapt_examples *rapt_examples_new(rapt_ctx *ctx, int64_t count, int64_t columns, rapt_tensor *const *rows,
+                                          const rapt_examples_config *config);
+RAPT_API void rapt_examples_free(rapt_examples *examples); /* or with the context; NULL is fine */
+/* The next batch: ids[columns] become i32 [B,T], padded to the longest row, and keep[columns] bool [B,T]: false: padding.
+ * They belong to the innermost scope. Without end: epoch follows epoch. */
+RAPT_API rapt_status rapt_examples_next(rapt_examples *examples, rapt_tensor **ids, rapt_tensor **keep);
+RAPT_API int64_t rapt_examples_batches(const rapt_examples *examples); /* in an epoch, always the same */
+/* As with batches: the position is all that resuming needs. */
+RAPT_API int64_t rapt_examples_position(const rapt_examples *examples);
+RAPT_API void rapt_examples_seek(rapt_examples *examples, int64_t position);
 
 #ifdef __cplusplus
 }

@@ -105,7 +105,38 @@ START_TEST(rows_equal_the_single_numbers_wherever_they_begin_and_end) {
 }
 END_TEST
 
+START_TEST(a_random_order_has_every_number_once) {
+    for (int64_t count = 1; count < 300; count++) {
+        bool seen[300] = {false};
+        for (int64_t i = 0; i < count; i++) {
+            int64_t place = rapt_random_permuted(5, 7, count, i);
+            ck_assert(place >= 0 && place < count && !seen[place]);
+            seen[place] = true;
+        }
+    }
+    ck_assert_int_eq(rapt_random_permuted(5, 7, 10, 10), -1);
+    ck_assert_int_eq(rapt_random_permuted(5, 7, 10, -1), -1);
+    const int64_t huge = INT64_MAX;
+    int64_t place = rapt_random_permuted(5, 7, huge, huge - 1);
+    ck_assert(place >= 0 && place < huge);
+}
+END_TEST
+
+START_TEST(each_seed_and_stream_has_its_own_order_without_favourites) {
+    enum { ORDERS = 4000, COUNT = 5 };
+    int at[COUNT][COUNT] = {{0}};
+    for (int order = 0; order < ORDERS; order++)
+        for (int i = 0; i < COUNT; i++)
+            at[i][rapt_random_permuted((uint64_t)order % 2, (uint64_t)order / 2, COUNT, i)]++;
+    for (int i = 0; i < COUNT; i++)
+        for (int place = 0; place < COUNT; place++)
+            ck_assert_msg(at[i][place] > ORDERS / COUNT * 8 / 10 && at[i][place] < ORDERS / COUNT * 12 / 10, "%d",
+                          at[i][place]);
+}
+END_TEST
+
 UNIT_MAIN("random", philox_gives_the_published_answers, seed_is_the_key_and_stream_and_index_are_the_counter,
           seeds_streams_and_indices_all_matter, uniform_numbers_fill_the_unit_interval_evenly,
           normal_numbers_have_the_moments_of_the_normal_distribution,
-          rows_equal_the_single_numbers_wherever_they_begin_and_end)
+          rows_equal_the_single_numbers_wherever_they_begin_and_end, a_random_order_has_every_number_once,
+          each_seed_and_stream_has_its_own_order_without_favourites)
