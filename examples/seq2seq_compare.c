@@ -241,7 +241,11 @@ static bool train_epoch(const run *r, int which, training *t, model *m, int64_t 
     int64_t batch = r->s->batch, count = r->data.count - r->s->test;
     if (!order_pairs(r->ctx, &r->data, r->s->test, count, batch, r->s->seed, (uint64_t)epoch, order)) return !failed(r);
     for (int64_t at = 0; at < count; at += batch) {
-        if (interrupted() || !learn(r, which, t, m, count - at < batch ? count - at : batch, order + at)) return false;
+        if (interrupted()) {
+            complain(r->line, "interrupted at step %" PRId64 " of %s", t->step, model_titles[which]);
+            return false;
+        }
+        if (!learn(r, which, t, m, count - at < batch ? count - at : batch, order + at)) return false;
     }
     return true;
 }
