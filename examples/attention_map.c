@@ -133,7 +133,7 @@ static void put_squares(FILE *out, const page *p, int64_t layer, int64_t head, i
             double weight = rapt_at(p->weights[layer], (head * p->tokens + i) * p->tokens + j);
             fprintf(out,
                     "<rect x=\"%" PRId64 "\" y=\"%" PRId64 "\" width=\"%d\" height=\"%d\" fill=\"#1d4ed8\" "
-                                                           "fill-opacity=\"%.3f\"><title>%s → %s: %.3f</title></rect>",
+                    "fill-opacity=\"%.3f\"><title>%s → %s: %.3f</title></rect>",
                     margin + CELL * j, margin + CELL * i, CELL - 1, CELL - 1, weight, p->labels[i], p->labels[j],
                     weight);
         }

@@ -828,9 +828,9 @@ RAPT_API const char *rapt_text_stream_end(rapt_text_stream *stream, int64_t *byt
 
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
-/* A corpus is a tensor of ids: a text from rapt_file_read() through a tokenizer, or ids that rapt_safetensors_save() has
- * kept and rapt_safetensors_get() reads. Files are read, not mapped: one that is cut short under a mapping would end
- * the process. */
+/* A corpus is a tensor of ids: a text from rapt_file_read() through a tokenizer, or ids that rapt_safetensors_save()
+ * has kept and rapt_safetensors_get() reads. Files are read, not mapped: one that is cut short under a mapping would
+ * end the process. */
 
 typedef struct rapt_batches_config {
     int64_t batch, context; /* B windows of T tokens */
@@ -865,8 +865,8 @@ typedef struct rapt_examples_config {
 RAPT_API rapt_examples *rapt_examples_new(rapt_ctx *ctx, int64_t count, int64_t columns, rapt_tensor *const *rows,
                                           const rapt_examples_config *config);
 RAPT_API void rapt_examples_free(rapt_examples *examples); /* or with the context; NULL is fine */
-/* The next batch: ids[columns] become i32 [B,T], padded to the longest row, and keep[columns] bool [B,T]: false: padding.
- * They belong to the innermost scope. Without end: epoch follows epoch. */
+/* The next batch: ids[columns] become i32 [B,T], padded to the longest row, and keep[columns] bool [B,T]: false:
+ * padding. They belong to the innermost scope. Without end: epoch follows epoch. */
 RAPT_API rapt_status rapt_examples_next(rapt_examples *examples, rapt_tensor **ids, rapt_tensor **keep);
 RAPT_API int64_t rapt_examples_batches(const rapt_examples *examples); /* in an epoch, always the same */
 /* As with batches: the position is all that resuming needs. */

@@ -34,9 +34,9 @@ RAPT_API rapt_tensor *rapt_pow(rapt_tensor *x, double exponent);
 RAPT_API rapt_tensor *rapt_scale(rapt_tensor *x, double factor); /* x * factor */
 RAPT_API rapt_tensor *rapt_tanh(rapt_tensor *x);
 RAPT_API rapt_tensor *rapt_sigmoid(rapt_tensor *x);
-RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x); /* the gradient at 0 is 0 */
-RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x); /* x * sigmoid(x) */
-RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x); /* x * Phi(x), by erf (Hendrycks, Gimpel 2016) */
+RAPT_API rapt_tensor *rapt_relu(rapt_tensor *x);      /* the gradient at 0 is 0 */
+RAPT_API rapt_tensor *rapt_silu(rapt_tensor *x);      /* x * sigmoid(x) */
+RAPT_API rapt_tensor *rapt_gelu(rapt_tensor *x);      /* x * Phi(x), by erf (Hendrycks, Gimpel 2016) */
 RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x); /* its approximation by tanh, GPT-2's */
 
 /* ---- reductions --------------------------------------------------------------------------------------------- */
@@ -46,8 +46,8 @@ RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int count, const int *axes, bool 
 RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int count, const int *axes, bool keep);
 /* The mean square distance from the mean; unbiased: divided by n - 1 instead of n. */
 RAPT_API rapt_tensor *rapt_var(rapt_tensor *x, int count, const int *axes, bool keep, bool unbiased);
-RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis); /* the axis goes; ties share the gradient equally */
-RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis); /* i64, the first of equals; no gradient */
+RAPT_API rapt_tensor *rapt_max(rapt_tensor *x, int axis);       /* the axis goes; ties share the gradient equally */
+RAPT_API rapt_tensor *rapt_argmax(rapt_tensor *x, int axis);    /* i64, the first of equals; no gradient */
 RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis); /* log of the sum of exp; all -inf: -inf, gradient 0 */
 
 /* ---- shapes: views of the same storage where strides allow it ------------------------------------------------ */
@@ -55,7 +55,7 @@ RAPT_API rapt_tensor *rapt_logsumexp(rapt_tensor *x, int axis); /* log of the su
 RAPT_API rapt_tensor *rapt_reshape(rapt_tensor *x, int ndim, const int64_t *shape); /* one size may be -1; may copy */
 RAPT_API rapt_tensor *rapt_transpose(rapt_tensor *x, int axis0, int axis1);
 RAPT_API rapt_tensor *rapt_permute(rapt_tensor *x, const int *axes); /* axes[i]: which axis of x becomes axis i */
-RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int ndim, const int64_t *shape); /* broadcast to shape */
+RAPT_API rapt_tensor *rapt_expand(rapt_tensor *x, int ndim, const int64_t *shape);      /* broadcast to shape */
 RAPT_API rapt_tensor *rapt_slice(rapt_tensor *x, int axis, int64_t start, int64_t end); /* start <= i < end; negative
                                                                            ones count from the end of the axis */
 /* Slices of the given sizes, which must add up to the axis, into parts[count]. On error all parts are nil. */
@@ -75,8 +75,8 @@ RAPT_API rapt_tensor *rapt_embedding(rapt_tensor *ids, rapt_tensor *weight, int6
 /* Along axis: out[.., i, ..] = x[.., index[.., i, ..], ..]; index (i32 or i64) has x's shape, the axis apart. */
 RAPT_API rapt_tensor *rapt_gather(rapt_tensor *x, int axis, rapt_tensor *index);
 RAPT_API rapt_tensor *rapt_where(rapt_tensor *condition, rapt_tensor *a, rapt_tensor *b); /* bool ? a : b, broadcast */
-RAPT_API rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value); /* value where mask is true;
-                                                                                    mask broadcasts to x */
+RAPT_API rapt_tensor *rapt_masked_fill(rapt_tensor *x, rapt_tensor *mask, double value);  /* value where mask is true;
+                                                                                     mask broadcasts to x */
 /* scores + additive, and -inf where keep (bool) is false; either may be NULL; both broadcast to scores. */
 RAPT_API rapt_tensor *rapt_mask_add(rapt_tensor *scores, rapt_tensor *additive, rapt_tensor *keep);
 /* With probability p an element becomes 0, the others are divided by 1 - p (Srivastava et al. 2014). x itself when
@@ -109,9 +109,9 @@ RAPT_API rapt_tensor *rapt_batch_norm(rapt_tensor *x, rapt_tensor *weight, rapt_
 typedef enum rapt_reduction { RAPT_REDUCE_MEAN = 0, RAPT_REDUCE_SUM, RAPT_REDUCE_NONE } rapt_reduction;
 
 typedef struct rapt_cross_entropy_config {
-    bool ignore;          /* rows whose target is ignore_index count nowhere */
+    bool ignore; /* rows whose target is ignore_index count nowhere */
     int64_t ignore_index;
-    double smoothing;     /* label smoothing (Szegedy et al. 2016): that share is spread over all classes */
+    double smoothing; /* label smoothing (Szegedy et al. 2016): that share is spread over all classes */
     rapt_reduction reduction;
 } rapt_cross_entropy_config;
 
@@ -130,9 +130,9 @@ RAPT_API rapt_tensor *rapt_mse_loss(rapt_tensor *x, rapt_tensor *target, rapt_re
 /* ---- attention ---------------------------------------------------------------------------------------------- */
 
 typedef struct rapt_attention_config {
-    bool causal;      /* query i sees key j where j <= i + S - T */
-    double scale;     /* of the scores; 0: 1 / sqrt(d) */
-    double dropout;   /* of the weights; nothing when evaluating */
+    bool causal;       /* query i sees key j where j <= i + S - T */
+    double scale;      /* of the scores; 0: 1 / sqrt(d) */
+    double dropout;    /* of the weights; nothing when evaluating */
     rapt_tensor *keep; /* bool, broadcasts to [B,H,T,S]; true: may be attended to */
     rapt_tensor *bias; /* added to the scaled scores; broadcasts to [B,H,T,S]; differentiable */
 } rapt_attention_config;
@@ -144,12 +144,14 @@ RAPT_API rapt_tensor *rapt_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor
                                      const rapt_attention_config *config);
 
 typedef struct rapt_additive_attention_weights {
-    rapt_tensor *wq, *wk; /* [A,Dq], [A,Dk]; NULL: q, or k, is given as the product with it, which can serve many calls */
-    rapt_tensor *wv;      /* [A] */
+    rapt_tensor *wq,
+        *wk;         /* [A,Dq], [A,Dk]; NULL: q, or k, is given as the product with it, which can serve many calls */
+    rapt_tensor *wv; /* [A] */
 } rapt_additive_attention_weights;
 
 /* y[t] = the sum of v[s] weighted by softmax over s of wv . tanh(wq q[t] + wk k[s]) (Bahdanau et al. 2015): q [B,T,Dq],
- * k [B,S,Dk], v [B,S,Dv] -> [B,T,Dv]. keep (bool [B,S], NULL: all): what may be attended to; with nothing left y is 0. */
+ * k [B,S,Dk], v [B,S,Dv] -> [B,T,Dv]. keep (bool [B,S], NULL: all): what may be attended to; with nothing left y is 0.
+ */
 RAPT_API rapt_tensor *rapt_additive_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor *v,
                                               const rapt_additive_attention_weights *weights, rapt_tensor *keep);
 

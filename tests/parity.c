@@ -13,11 +13,8 @@ typedef struct model_type {
 } model_type;
 
 static const model_type model_types[] = {
-    {"bert", parity_bert},
-    {"gpt2", parity_gpt2},
-    {"llama", parity_llama},
-    {"t5", parity_t5},
-    {"transformer", parity_seq2seq},
+    {"bert", parity_bert}, {"gpt2", parity_gpt2},           {"llama", parity_llama},
+    {"t5", parity_t5},     {"transformer", parity_seq2seq},
 };
 
 void parity_check(parity *p, bool passed, const char *format, ...) {

@@ -18,10 +18,10 @@ static inline int unit_run(const char *name, const TTest *const *tests, int coun
     return failed ? 1 : 0;
 }
 
-#define UNIT_MAIN(name, ...)                                                                  \
-    int main(void) {                                                                          \
-        const TTest *const tests[] = {__VA_ARGS__};                                           \
-        return unit_run(name, tests, (int)(sizeof tests / sizeof *tests));                    \
+#define UNIT_MAIN(name, ...)                                                                                           \
+    int main(void) {                                                                                                   \
+        const TTest *const tests[] = {__VA_ARGS__};                                                                    \
+        return unit_run(name, tests, (int)(sizeof tests / sizeof *tests));                                             \
     }
 
 #endif

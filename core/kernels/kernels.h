@@ -9,7 +9,7 @@
 /* Constants of one step, the same for every element. */
 typedef struct rapt__adam_f32 {
     float lr, beta1, beta2, eps, decay, l2; /* decay: decoupled, times lr; l2: added to the gradient */
-    float step, root; /* lr / (1 - beta1^t) and sqrt(1 - beta2^t) */
+    float step, root;                       /* lr / (1 - beta1^t) and sqrt(1 - beta2^t) */
 } rapt__adam_f32;
 
 typedef struct rapt__adam_f64 {
@@ -17,12 +17,12 @@ typedef struct rapt__adam_f64 {
     double step, root;
 } rapt__adam_f64;
 
-#define KREAL float
+#define KREAL       float
 #define KNAME(name) name##_f32
 #include "core/kernels/table.h"
 #undef KREAL
 #undef KNAME
-#define KREAL double
+#define KREAL       double
 #define KNAME(name) name##_f64
 #include "core/kernels/table.h"
 #undef KREAL

@@ -41,9 +41,9 @@ typedef struct KNAME(rapt__table) {
     void (*gelu_tanh_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL *dx, bool add);
 
     /* Plain arithmetic. */
-    void (*add)(int64_t n, const KREAL *a, const KREAL *b, KREAL *y);              /* y = a + b */
+    void (*add)(int64_t n, const KREAL *a, const KREAL *b, KREAL *y);                /* y = a + b */
     void (*multiply)(int64_t n, const KREAL *a, const KREAL *b, KREAL *y, bool add); /* y (+)= a * b */
-    void (*scale)(int64_t n, KREAL s, const KREAL *x, KREAL *y, bool add);         /* y (+)= s * x */
+    void (*scale)(int64_t n, KREAL s, const KREAL *x, KREAL *y, bool add);           /* y (+)= s * x */
 
     /* Reductions, in double, in an order that depends on n alone. */
     double (*sum)(int64_t n, const KREAL *x);
@@ -51,15 +51,15 @@ typedef struct KNAME(rapt__table) {
     double (*sum_squares)(int64_t n, const KREAL *x, double centre); /* sum of (x - centre)^2 */
     /* sums[j] = the sum of column j of x: rows in order, `stride` from one to the next. */
     void (*sum_columns)(int64_t rows, int64_t stride, int64_t columns, const KREAL *x, double *sums);
-    KREAL (*max)(int64_t n, const KREAL *x); /* -inf if n is 0; NaN if any is NaN */
+    KREAL (*max)(int64_t n, const KREAL *x);                             /* -inf if n is 0; NaN if any is NaN */
     double (*exp_sum)(int64_t n, const KREAL *x, KREAL shift, KREAL *y); /* y = exp(x - shift); returns their sum */
 
     /* Normalisation, one row: y = (x - mean) * rstd * weight + bias (bias may be NULL: none). */
     void (*normalise)(int64_t n, const KREAL *x, KREAL mean, KREAL rstd, const KREAL *weight, const KREAL *bias,
                       KREAL *y);
     /* With h = (x - mean) rstd and q = dy weight: dx (+)= rstd (q - mean_q - h mean_qh). */
-    void (*normalise_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL mean, KREAL rstd,
-                               const KREAL *weight, KREAL mean_q, KREAL mean_qh, KREAL *dx, bool add);
+    void (*normalise_backward)(int64_t n, const KREAL *x, const KREAL *dy, KREAL mean, KREAL rstd, const KREAL *weight,
+                               KREAL mean_q, KREAL mean_qh, KREAL *dx, bool add);
     /* *sum_q = sum q, *sum_qh = sum q h; dweight += dy h, dbias += dy where they aren't NULL. */
     void (*normalise_sums)(int64_t n, const KREAL *x, const KREAL *dy, KREAL mean, KREAL rstd, const KREAL *weight,
                            double *sum_q, double *sum_qh, KREAL *dweight, KREAL *dbias);
@@ -68,5 +68,5 @@ typedef struct KNAME(rapt__table) {
     /* AdamW (Loshchilov, Hutter 2019; PyTorch's order of operations), over one stretch of a parameter:
      * p -= lr decay p; m += (1-beta1)(g-m); v = beta2 v + (1-beta2) g^2; p -= step m / (sqrt(v)/root + eps),
      * with l2 p added to g first. */
-    void (*adam)(int64_t n, const struct KNAME(rapt__adam) *settings, const KREAL *g, KREAL *p, KREAL *m, KREAL *v);
+    void (*adam)(int64_t n, const struct KNAME(rapt__adam) * settings, const KREAL *g, KREAL *p, KREAL *m, KREAL *v);
 } KNAME(rapt__table);

@@ -132,9 +132,7 @@ static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t befor
     return false;
 }
 
-rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) {
-    return rapt_gpt_hidden_showing(gpt, ids, NULL);
-}
+rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) { return rapt_gpt_hidden_showing(gpt, ids, NULL); }
 
 rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
