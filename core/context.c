@@ -62,7 +62,8 @@ static void release_all_tensors(rapt_ctx *ctx) {
 
 void rapt_ctx_free(rapt_ctx *ctx) {
     if (!ctx) return;
-    rapt_scope_end((rapt_mark){.ctx = ctx});
+    ctx->scope_depth++; /* one scope around all */
+    rapt_scope_end((rapt_mark){.ctx = ctx, .depth = 1});
     while (ctx->objects) rapt_object_free(ctx->objects->memory);
     release_all_tensors(ctx);
     while (ctx->slabs) {
@@ -108,7 +109,11 @@ rapt_status rapt_fail(rapt_ctx *ctx, rapt_status status, const char *format, ...
 
 rapt_mark rapt__scope_begin(rapt_ctx *ctx, unsigned modes) {
     if (!ctx) return (rapt_mark){0};
-    rapt_mark mark = {.ctx = ctx, .tensors = ctx->scope_count, .tape = ctx->tape_count, .modes = ctx->modes};
+    rapt_mark mark = {.ctx = ctx,
+                      .tensors = ctx->scope_count,
+                      .tape = ctx->tape_count,
+                      .depth = ++ctx->scope_depth,
+                      .modes = ctx->modes};
     ctx->modes |= modes;
     return mark;
 }
@@ -122,10 +127,14 @@ static void close_handles(rapt_mark mark) {
     rapt_ctx *ctx = mark.ctx;
     while (ctx->scope_count > mark.tensors) rapt__tensor_release(ctx->scope[--ctx->scope_count], true);
     ctx->modes = mark.modes;
+    ctx->scope_depth = mark.depth - 1;
 }
 
+/* An outer scope has been ended since, and this one with it. */
+static bool has_ended(rapt_mark mark) { return mark.depth > mark.ctx->scope_depth; }
+
 void rapt_scope_end(rapt_mark mark) {
-    if (!mark.ctx) return;
+    if (!mark.ctx || has_ended(mark)) return;
     rapt__tape_truncate(mark.ctx, mark.tape);
     close_handles(mark);
 }
@@ -137,7 +146,7 @@ static bool owned_since(rapt_mark mark, const rapt_tensor *t) {
 }
 
 rapt_tensor *rapt_scope_return(rapt_mark mark, rapt_tensor *y) {
-    if (!mark.ctx) return y;
+    if (!mark.ctx || has_ended(mark)) return y;
     if (rapt_is_nil(y) || !owned_since(mark, y)) {
         close_handles(mark);
         return y;
@@ -209,5 +218,5 @@ void rapt_random_set(rapt_ctx *ctx, rapt_random_state state) {
 }
 
 void rapt_parallel(rapt_ctx *ctx, int64_t chunks, void (*body)(void *arg, int64_t chunk, int thread), void *arg) {
-    rapt__workers_run(ctx->workers, chunks, body, arg);
+    if (ctx) rapt__workers_run(ctx->workers, chunks, body, arg);
 }

@@ -30,7 +30,7 @@ struct rapt_ctx {
     int64_t live_tensors;
 
     rapt_tensor **scope; /* handles that open scopes own, innermost last */
-    int64_t scope_count, scope_capacity;
+    int64_t scope_count, scope_capacity, scope_depth;
 
     rapt__node *tape;
     int64_t tape_count, tape_capacity;

@@ -124,7 +124,7 @@ typedef enum rapt_mode {
 
 typedef struct rapt_mark {
     rapt_ctx *ctx;
-    int64_t tensors, tape;
+    int64_t tensors, tape, depth;
     unsigned modes;
 } rapt_mark;
 
@@ -135,7 +135,8 @@ RAPT_API rapt_mark rapt_evaluation(rapt_ctx *ctx); /* a scope with RAPT_NO_GRAD 
  * Loading gives the parameters that it may leave out their initial values, the same as without this. */
 RAPT_API rapt_mark rapt_to_be_loaded(rapt_ctx *ctx);
 
-/* Ends the scope, and any inner one still open: its tensors and what it recorded on the tape are gone. */
+/* Ends the scope, and any inner one still open: its tensors and what it recorded on the tape are gone. Ending one that
+ * an outer one has ended already does nothing. */
 RAPT_API void rapt_scope_end(rapt_mark mark);
 
 /* Ends the scope as a function returns: y moves to the outer scope, temporaries go, the tape keeps what backward
@@ -202,7 +203,7 @@ RAPT_API rapt_status rapt_backward(rapt_tensor *loss);
 /* The same from any tensor y, with the gradient that flows into it, of y's shape and type. */
 RAPT_API rapt_status rapt_backward_from(rapt_tensor *y, rapt_tensor *gradient);
 
-/* A leaf's gradient as a view (writing to it changes it), or nil, without an error, if nothing has flowed into it. */
+/* A leaf's gradient as a view (writing to it changes it, until the next backward), or nil, without an error, if nothing has flowed into it. */
 RAPT_API rapt_tensor *rapt_grad(rapt_tensor *t);
 RAPT_API void rapt_clear_grad(rapt_tensor *t);
 

@@ -463,6 +463,18 @@ rapt_status rapt_write(rapt_tensor *t, const void *values, size_t bytes) {
     return RAPT_OK;
 }
 
+/* Through memory of its own, as the two may have elements in common. */
+static rapt_status assign_within(rapt_tensor *t, const rapt_tensor *from) {
+    void *values = rapt__take(t->ctx, (size_t)from->size * rapt_type_bytes(from->type));
+    if (!values) return t->ctx->status;
+    int64_t stride[RAPT_MAX_DIMS];
+    rapt__contiguous_strides(from->ndim, from->shape, stride);
+    rapt__copy(from->ndim, from->shape, from->type, values, stride, from->type, rapt__elements(from), from->stride);
+    rapt__copy(t->ndim, t->shape, t->type, rapt_data_mut(t), t->stride, from->type, values, stride);
+    rapt__give(values);
+    return RAPT_OK;
+}
+
 rapt_status rapt_assign(rapt_tensor *t, const rapt_tensor *from) {
     if (!t) return RAPT_ERROR_ARGUMENT;
     if (t->ctx->status) return t->ctx->status;
@@ -475,6 +487,7 @@ rapt_status rapt_assign(rapt_tensor *t, const rapt_tensor *from) {
         return rapt_fail(t->ctx, RAPT_ERROR_SHAPE, "assign: shapes differ: %s = %s", rapt_shape_text(&a).text,
                          rapt_shape_text(&b).text);
     }
+    if (t->storage == from->storage) return assign_within(t, from);
     rapt__copy(t->ndim, t->shape, t->type, rapt_data_mut(t), t->stride, from->type, rapt__elements(from), from->stride);
     return RAPT_OK;
 }

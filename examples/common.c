@@ -29,6 +29,12 @@ void complain(const command_line *line, const char *format, ...) {
     va_end(arguments);
 }
 
+bool finish_output(const command_line *line) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return true;
+    complain(line, "the output can't be written");
+    return false;
+}
+
 bool is_terminal(void) { return isatty(STDOUT_FILENO); }
 
 void show_progress(const char *text) {

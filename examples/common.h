@@ -52,6 +52,9 @@ const char *option_text(const option *which, char *out, size_t bytes);
 /* One line "PROGRAM: message" on stderr, on a line of its own. */
 void complain(const command_line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Whether all of stdout has been written; one line told if not. For the end of a program. */
+bool finish_output(const command_line *line);
+
 /* A line that is rewritten in place on a terminal. */
 bool is_terminal(void);
 void show_progress(const char *text);

@@ -178,5 +178,5 @@ int main(int arguments, char **argument) {
     bool done = rapt_ctx_status(ctx) == RAPT_OK;
     if (!done) complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return done ? EXIT_DONE : EXIT_FAILED;
+    return done && finish_output(&line) ? EXIT_DONE : EXIT_FAILED;
 }

@@ -163,14 +163,11 @@ int main(int arguments, char **argument) {
     rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = 1});
     int64_t at;
     convert_input(ctx, &s, &at);
-    bool written = fflush(stdout) == 0 && !ferror(stdout);
     bool done = rapt_ctx_status(ctx) == RAPT_OK;
     if (!done && at)
         complain(&line, "line %" PRId64 ": %s", at, rapt_ctx_error(ctx));
     else if (!done)
         complain(&line, "%s", rapt_ctx_error(ctx));
-    else if (!written)
-        complain(&line, "the output can't be written");
     rapt_ctx_free(ctx);
-    return done && written ? EXIT_DONE : EXIT_FAILED;
+    return done && finish_output(&line) ? EXIT_DONE : EXIT_FAILED;
 }

@@ -12,13 +12,14 @@ rapt_status rapt__rows_shape(rapt_call *call) {
 static bool find_axis(const rapt_op *op, rapt_tensor *x, int axis, int *place) {
     int ndim = rapt_ndim(x);
     *place = axis < 0 ? axis + ndim : axis;
-    if (ndim == 0 || (*place >= 0 && *place < ndim)) return true;
+    if (*place >= 0 && *place < ndim) return true;
     rapt_fail(rapt_ctx_of(x), RAPT_ERROR_ARGUMENT, "%s: axis %d of a tensor of %d dimensions", op->name, axis, ndim);
     return false;
 }
 
 rapt_tensor *rapt__axis_last(const rapt_op *op, rapt_tensor *x, int axis) {
     int ndim = rapt_ndim(x), place;
+    if (rapt_is_nil(x) || ndim == 0) return x; /* the operation itself says what is wrong */
     if (!find_axis(op, x, axis, &place)) return rapt_nil(rapt_ctx_of(x));
     if (place >= ndim - 1) return x;
     int axes[RAPT_MAX_DIMS];
@@ -29,6 +30,7 @@ rapt_tensor *rapt__axis_last(const rapt_op *op, rapt_tensor *x, int axis) {
 
 /* The inverse of the above. */
 static rapt_tensor *axis_back(rapt_tensor *y, int axis) {
+    if (rapt_is_nil(y)) return y;
     int ndim = rapt_ndim(y), place = axis < 0 ? axis + ndim : axis;
     if (place >= ndim - 1) return y;
     int axes[RAPT_MAX_DIMS];

@@ -189,7 +189,24 @@ START_TEST(returning_from_scopes_holds_one_activation_a_layer_in_inference) {
 }
 END_TEST
 
-UNIT_MAIN("scopes", a_tensor_ends_with_the_scope_it_was_made_in, a_returned_tensor_moves_to_the_outer_scope_alone,
+START_TEST(ending_a_scope_again_or_after_its_outer_one_does_nothing) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_mark outer = rapt_no_grad(ctx), inner = rapt_scope_begin(ctx);
+    rapt_scope_end(outer);
+    rapt_tensor *x = tensor(ctx, SHAPE(2), VALUES(1, 2));
+    rapt_scope_end(inner);
+    rapt_scope_end(outer);
+    ck_assert(rapt_recording(ctx));
+    ck_values(x, 2, VALUES(1, 2));
+    ck_assert_int_eq(live(ctx), 1);
+    ck_assert_ptr_eq(rapt_scope_return(inner, x), x);
+    ck_assert_int_eq(live(ctx), 1);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+UNIT_MAIN("scopes", ending_a_scope_again_or_after_its_outer_one_does_nothing,
+          a_tensor_ends_with_the_scope_it_was_made_in, a_returned_tensor_moves_to_the_outer_scope_alone,
           a_tensor_of_the_outer_scope_may_be_returned_as_it_is, returning_keeps_what_backward_needs,
           ending_a_scope_forgets_what_it_recorded, the_end_of_an_outer_scope_closes_the_inner_ones,
           an_early_return_heals, a_kept_tensor_lives_until_as_many_drops,

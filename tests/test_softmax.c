@@ -197,9 +197,33 @@ static void run_rows(rapt_ctx *ctx, rapt_tensor *results[MOST_RESULTS]) {
 START_TEST(bits_do_not_depend_on_threads) { ck_same_bits_for_any_threads(run_rows); }
 END_TEST
 
-UNIT_MAIN("softmax", two_equal_low_scores_share_evenly, a_row_of_minus_infinity_gives_zeros_and_zero_gradients,
-          a_masked_place_takes_no_gradient_whatever_flows_in, infinity_and_nan_spoil_their_row_alone,
-          any_axis_works_like_the_last, logsumexp_drops_the_axis_and_keeps_the_order_of_the_others,
+START_TEST(nil_passes_through_whatever_the_axis) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *(*const functions[])(rapt_tensor *, int) = {rapt_softmax, rapt_log_softmax, rapt_logsumexp};
+    const int axes[] = {0, -1, -2, 3, INT32_MAX, INT32_MIN};
+    rapt_tensor *scalar = rapt_scalar(ctx, RAPT_F32, 1);
+    rapt_tensor *matrix = rapt_zeros(ctx, RAPT_F32, 2, (int64_t[]){2, 3});
+    for (int f = 0; f < 3; f++) {
+        for (int a = 0; a < 6; a++) {
+            ck_assert(rapt_is_nil(functions[f](NULL, axes[a])));
+            ck_assert(rapt_is_nil(functions[f](scalar, axes[a])));
+            ck_assert_int_ne(rapt_ctx_status(ctx), RAPT_OK);
+            ck_assert(rapt_is_nil(functions[f](rapt_nil(ctx), axes[a])));
+            rapt_ctx_clear(ctx);
+            if (axes[a] >= -2 && axes[a] < 2) continue;
+            ck_assert(rapt_is_nil(functions[f](matrix, axes[a])));
+            ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_ARGUMENT);
+            rapt_ctx_clear(ctx);
+        }
+    }
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+UNIT_MAIN("softmax", nil_passes_through_whatever_the_axis, two_equal_low_scores_share_evenly,
+          a_row_of_minus_infinity_gives_zeros_and_zero_gradients, a_masked_place_takes_no_gradient_whatever_flows_in,
+          infinity_and_nan_spoil_their_row_alone, any_axis_works_like_the_last,
+          logsumexp_drops_the_axis_and_keeps_the_order_of_the_others,
           logsumexp_of_minus_infinity_alone_is_that_with_gradient_0, large_values_lose_no_digits,
           log_softmax_is_the_logarithm_of_softmax, an_axis_outside_is_an_error,
           a_mask_cuts_values_and_gradients_by_selection, a_row_masked_entirely_has_no_weights_and_no_gradients,

@@ -229,9 +229,22 @@ START_TEST(a_shared_tensor_is_one_storage_and_outlives_its_first_context) {
 }
 END_TEST
 
-UNIT_MAIN("tensors", every_type_holds_zeros_and_ones, shape_and_strides_are_row_major, elements_are_aligned_for_vectors,
-          scalars_and_empty_tensors_are_tensors, reading_follows_strides, writing_follows_strides,
-          sizes_that_dont_fit_are_refused, assigning_converts_between_types, large_integers_stay_exact_between_integers,
-          impossible_shapes_are_errors, more_than_memory_has_is_an_error, indices_beyond_2_to_the_31_are_right,
+START_TEST(a_tensor_may_be_assigned_a_view_of_itself) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *x = tensor(ctx, SHAPE(2, 2), VALUES(1, 2, 3, 4));
+    ck_assert_int_eq(rapt_assign(x, rapt_transpose(x, 0, 1)), RAPT_OK);
+    ck_values(x, 4, VALUES(1, 3, 2, 4));
+    rapt_tensor *row = tensor(ctx, SHAPE(4), VALUES(1, 2, 3, 4));
+    ck_assert_int_eq(rapt_assign(rapt_slice(row, 0, 1, 4), rapt_slice(row, 0, 0, 3)), RAPT_OK);
+    ck_values(row, 4, VALUES(1, 1, 2, 3));
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+UNIT_MAIN("tensors", a_tensor_may_be_assigned_a_view_of_itself, every_type_holds_zeros_and_ones,
+          shape_and_strides_are_row_major, elements_are_aligned_for_vectors, scalars_and_empty_tensors_are_tensors,
+          reading_follows_strides, writing_follows_strides, sizes_that_dont_fit_are_refused,
+          assigning_converts_between_types, large_integers_stay_exact_between_integers, impossible_shapes_are_errors,
+          more_than_memory_has_is_an_error, indices_beyond_2_to_the_31_are_right,
           random_tensors_depend_on_the_seed_alone, questions_about_null_and_nil_have_harmless_answers,
           a_shared_tensor_is_one_storage_and_outlives_its_first_context)
