@@ -29,6 +29,18 @@ bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, 
     return false;
 }
 
+bool rapt__need_config(rapt_ctx *ctx, const void *config, const char *owner) {
+    if (config) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: no config", owner);
+    return false;
+}
+
+bool rapt__need_tensor(rapt_ctx *ctx, const rapt_tensor *tensor, const char *owner, const char *name) {
+    if (!rapt_is_nil(tensor)) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: %s is %s", owner, name, tensor ? "nil" : "NULL");
+    return false;
+}
+
 rapt_text rapt__tensor_text(const rapt_tensor *tensor) {
     rapt_array array = {.ndim = rapt_ndim(tensor)};
     if (array.ndim) memcpy(array.shape, rapt_shape(tensor), (size_t)array.ndim * sizeof *array.shape);
@@ -56,7 +68,7 @@ bool rapt__has_shape(const rapt_tensor *tensor, int ndim, const int64_t *shape) 
 }
 
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape) {
-    if (rapt_is_nil(tensor)) return false;
+    if (!rapt__need_tensor(rapt_ctx_of(tensor), tensor, owner, name)) return false;
     if (rapt__has_shape(tensor, ndim, shape)) return true;
     rapt_fail(rapt_ctx_of(tensor), RAPT_ERROR_SHAPE, "%s: %s must be %s, not %s", owner, name,
               rapt__pattern_text(ndim, shape).text, rapt__tensor_text(tensor).text);
@@ -64,7 +76,7 @@ bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *
 }
 
 bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name) {
-    if (rapt_is_nil(tensor)) return false;
+    if (!rapt__need_tensor(rapt_ctx_of(tensor), tensor, owner, name)) return false;
     rapt_type type = rapt_type_of(tensor);
     if (type == RAPT_I32 || type == RAPT_I64) return true;
     rapt_fail(rapt_ctx_of(tensor), RAPT_ERROR_TYPE, "%s: %s must be i32 or i64, not %s", owner, name,

@@ -9,6 +9,9 @@ bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int
 bool rapt__need_size(rapt_ctx *ctx, const char *owner, const char *name, int64_t value); /* 1 … 2^31 - 1 */
 bool rapt__need_not_negative(rapt_ctx *ctx, const char *owner, const char *name, double value);
 bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, double value);
+bool rapt__need_config(rapt_ctx *ctx, const void *config, const char *owner); /* not NULL */
+/* Neither NULL nor nil: ctx, the owner's, learns of a NULL tensor, which has none itself. */
+bool rapt__need_tensor(rapt_ctx *ctx, const rapt_tensor *tensor, const char *owner, const char *name);
 /* tensor has ndim axes; shape's sizes, where they aren't -1, must be the tensor's. */
 bool rapt__need_shape(const rapt_tensor *tensor, const char *owner, const char *name, int ndim, const int64_t *shape);
 bool rapt__need_ids(const rapt_tensor *tensor, const char *owner, const char *name);

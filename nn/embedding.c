@@ -25,6 +25,7 @@ static void clear_row(rapt_tensor *weight, int64_t row) {
 }
 
 rapt_embedding_layer *rapt_embedding_layer_new(rapt_params *params, const rapt_embedding_config *config) {
+    if (!rapt__need_config(rapt_params_ctx(params), config, "embedding")) return NULL;
     if (!check(rapt_params_ctx(params), config)) return NULL;
     rapt_embedding_layer *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;

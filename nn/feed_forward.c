@@ -26,6 +26,7 @@ static rapt_linear_layer *make_linear(rapt_params *params, const char *name, int
 }
 
 rapt_feed_forward *rapt_feed_forward_new(rapt_params *params, const rapt_feed_forward_config *config) {
+    if (!rapt__need_config(rapt_params_ctx(params), config, "feed_forward")) return NULL;
     if (!check(rapt_params_ctx(params), config)) return NULL;
     rapt_feed_forward *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;

@@ -13,6 +13,7 @@ static bool check(rapt_ctx *ctx, const rapt_linear_config *config) {
 }
 
 rapt_linear_layer *rapt_linear_layer_new(rapt_params *params, const rapt_linear_config *config) {
+    if (!rapt__need_config(rapt_params_ctx(params), config, "linear")) return NULL;
     if (!check(rapt_params_ctx(params), config)) return NULL;
     rapt_linear_layer *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;

@@ -311,6 +311,18 @@ START_TEST(it_shows_where_it_looks_and_computes_the_same) {
 }
 END_TEST
 
+START_TEST(no_configuration_and_no_ids_are_errors) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    ck_assert_ptr_null(rapt_gpt_new(ctx, NULL));
+    ck_assert_str_eq(rapt_ctx_error(ctx), "gpt: no config");
+    rapt_ctx_free(ctx);
+    ctx = rapt_ctx_new(NULL);
+    ck_assert(rapt_is_nil(rapt_gpt_logits(make(ctx, RAPT_F32), NULL)));
+    ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_ARGUMENT);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 UNIT_MAIN("gpt", parameters_have_hugging_faces_names, a_tied_head_is_the_embedding_and_counts_once,
           a_tied_weight_gets_the_gradients_of_both_uses, initial_weights_are_gpt2s,
           the_activation_is_the_configured_one_and_tanh_gelu_by_default, logits_of_a_token_do_not_depend_on_later_ones,
@@ -318,4 +330,4 @@ UNIT_MAIN("gpt", parameters_have_hugging_faces_names, a_tied_head_is_the_embeddi
           ignored_targets_count_nowhere, accumulated_gradients_are_those_of_the_whole_batch,
           one_dropout_stands_for_three_unless_they_are_given, too_many_tokens_and_ids_outside_are_errors,
           a_bad_configuration_is_refused_and_holds_no_memory, a_freed_model_gives_its_memory_back,
-          it_shows_where_it_looks_and_computes_the_same)
+          it_shows_where_it_looks_and_computes_the_same, no_configuration_and_no_ids_are_errors)

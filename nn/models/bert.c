@@ -122,6 +122,7 @@ static bool make_parts(rapt_bert *bert) {
 }
 
 rapt_bert *rapt_bert_new(rapt_ctx *ctx, const rapt_bert_config *config) {
+    if (!rapt__need_config(ctx, config, "bert")) return NULL;
     rapt_bert_config complete = *config;
     if (!rapt__bert_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);

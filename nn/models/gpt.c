@@ -94,6 +94,7 @@ static bool make_parts(rapt_gpt *gpt) {
 }
 
 rapt_gpt *rapt_gpt_new(rapt_ctx *ctx, const rapt_gpt_config *config) {
+    if (!rapt__need_config(ctx, config, "gpt")) return NULL;
     rapt_gpt_config complete = *config;
     if (!rapt__gpt_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);
@@ -123,7 +124,8 @@ rapt_ctx *rapt__gpt_ctx(const rapt_gpt *gpt) { return gpt ? rapt_params_ctx(gpt-
 
 /* before: tokens in front of these. */
 static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t before) {
-    if (!rapt__need_ids(ids, "gpt", "ids") || !rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1}))
+    if (!rapt__need_tensor(rapt__gpt_ctx(gpt), ids, "gpt", "ids") || !rapt__need_ids(ids, "gpt", "ids") ||
+        !rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1}))
         return false;
     int64_t tokens = before + rapt_dim(ids, 1), context = gpt->config.context;
     if (tokens <= context) return true;
@@ -135,7 +137,7 @@ static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t befor
 rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) { return rapt_gpt_hidden_showing(gpt, ids, NULL); }
 
 rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights) {
-    rapt_ctx *ctx = rapt_ctx_of(ids);
+    rapt_ctx *ctx = gpt ? rapt__gpt_ctx(gpt) : rapt_ctx_of(ids);
     if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
@@ -164,7 +166,7 @@ rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden) {
 }
 
 rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids) {
-    rapt_mark mark = rapt_scope_begin(rapt_ctx_of(ids));
+    rapt_mark mark = rapt_scope_begin(gpt ? rapt__gpt_ctx(gpt) : rapt_ctx_of(ids));
     return rapt_scope_return(mark, rapt_gpt_head(gpt, rapt_gpt_hidden(gpt, ids)));
 }
 
@@ -172,7 +174,7 @@ rapt_tensor *rapt_gpt_logits(const rapt_gpt *gpt, rapt_tensor *ids) {
 
 static rapt_tensor *loss(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor *next, rapt_reduction reduction) {
     if (!gpt) return rapt_nil(rapt_ctx_of(ids));
-    rapt_mark mark = rapt_scope_begin(rapt_ctx_of(ids));
+    rapt_mark mark = rapt_scope_begin(rapt__gpt_ctx(gpt));
     rapt_cross_entropy_config config = {.ignore = true, .ignore_index = RAPT_IGNORED_TARGET, .reduction = reduction};
     return rapt_scope_return(mark, rapt_linear_cross_entropy(rapt_gpt_hidden(gpt, ids), gpt->head, next, &config));
 }

@@ -83,6 +83,7 @@ static bool make_parts(rapt_llama *llama) {
 }
 
 rapt_llama *rapt_llama_new(rapt_ctx *ctx, const rapt_llama_config *config) {
+    if (!rapt__need_config(ctx, config, "llama")) return NULL;
     rapt_llama_config complete = *config;
     if (!rapt__llama_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);

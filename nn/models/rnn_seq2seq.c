@@ -127,6 +127,7 @@ static bool make_parts(rapt_rnn_seq2seq *model) {
 }
 
 rapt_rnn_seq2seq *rapt_rnn_seq2seq_new(rapt_ctx *ctx, const rapt_rnn_seq2seq_config *config) {
+    if (!rapt__need_config(ctx, config, "rnn_seq2seq")) return NULL;
     rapt_rnn_seq2seq_config complete = *config;
     if (!rapt__rnn_seq2seq_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);
@@ -246,8 +247,10 @@ rapt_tensor *rapt__rnn_seq2seq_head(const rapt_rnn_seq2seq *model, rapt_tensor *
 }
 
 rapt_tensor *rapt_rnn_seq2seq_logits(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    if (!model) return rapt_nil(ctx);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt_ctx *ctx = rapt_params_ctx(model->params);
+    if (!rapt__need_tensor(ctx, source, owner, "source") || !rapt__need_tensor(ctx, target, owner, "target"))
+        return rapt_nil(ctx);
     size_t bytes = (size_t)model->config.layers * sizeof(rapt_recurrent_state);
     rapt__rnn_decoder decoder = {.states = rapt__take_zeroed(ctx, bytes)};
     if (!decoder.states) return rapt_nil(ctx);

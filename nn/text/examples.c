@@ -89,10 +89,10 @@ static void destroy(void *object) {
 }
 
 static bool check(rapt_ctx *ctx, int64_t count, int64_t columns, const rapt_examples_config *config) {
-    if (!rapt__need_positive(ctx, "examples", "count", count) ||
+    if (!rapt__need_config(ctx, config, "examples") || !rapt__need_positive(ctx, "examples", "count", count) ||
         !rapt__need_positive(ctx, "examples", "columns", columns))
         return false;
-    if (config->tokens >= 0 && config->rows >= 0 && config->tokens + config->rows > 0) return true;
+    if (config->tokens >= 0 && config->rows >= 0 && (config->tokens > 0 || config->rows > 0)) return true;
     rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "examples: tokens or rows must be above 0, and none below");
     return false;
 }
@@ -205,7 +205,7 @@ static void make_column(const rapt_examples *e, const members *m, int64_t column
 }
 
 rapt_status rapt_examples_next(rapt_examples *examples, rapt_tensor **ids, rapt_tensor **keep) {
-    if (!examples) return RAPT_ERROR_ARGUMENT;
+    if (!examples || !ids || !keep) return RAPT_ERROR_ARGUMENT;
     rapt_examples *e = examples;
     members m = members_of(e, e->position);
     for (int64_t c = 0; c < e->columns; c++) make_column(e, &m, c, &ids[c], &keep[c]);
