@@ -2,6 +2,7 @@
 #ifndef EXAMPLES_BLEU_H
 #define EXAMPLES_BLEU_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { BLEU_ORDER = 4 };
@@ -11,8 +12,8 @@ typedef struct bleu {
     int64_t length, reference_length;
 } bleu;
 
-/* Counts one translation against its reference; what is beyond a few hundred tokens is left out. */
-void bleu_add(bleu *sums, const char *translation, const char *reference);
+/* Counts one translation against its reference; false if memory is out. */
+bool bleu_add(bleu *sums, const char *translation, const char *reference);
 double bleu_score(const bleu *sums); /* 0 to 100 */
 
 #endif
