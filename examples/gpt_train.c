@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "checkpoint.h"
 #include "printer.h"
@@ -62,11 +61,7 @@ static bool check_settings(const run *r) {
     return true;
 }
 
-/* The text that comes with the examples, wherever the program is run from. */
-static const char *default_data(void) {
-    static const char here[] = "examples/data/shakespeare.txt";
-    return access(here, R_OK) == 0 ? here : EXAMPLES_DATA "/shakespeare.txt";
-}
+static const char default_data[] = EXAMPLES_DATA "/shakespeare.txt";
 
 static rapt_tokenizer *make_tokenizer(const run *r, const char *text, int64_t bytes) {
     const char *kind = r->s->tokenizer;
@@ -368,7 +363,7 @@ static int run_training(run *r) {
         if (!checkpoint) return usage ? EXIT_USAGE : EXIT_FAILED;
     }
     if (!check_settings(r)) return EXIT_USAGE;
-    if (!s->data) s->data = default_data();
+    if (!s->data) s->data = default_data;
     if (!read_data(r) || !make_model(r)) return EXIT_FAILED;
     if (!s->resume && !make_folder(r)) return EXIT_FAILED;
     if (s->resume && !checkpoint_load(r->line, r->out, checkpoint, r->gpt, r->optimizer, &r->position)) {

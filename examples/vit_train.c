@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "checkpoint.h"
 #include "curve.h"
@@ -54,16 +53,12 @@ static bool failed(const run *r) {
 
 /* ---- data ------------------------------------------------------------------------------------------------------ */
 
-/* The digits that come with the examples, wherever the program is run from. */
-static const char *default_data(void) {
-    static const char here[] = "examples/data/digits.csv";
-    return access(here, R_OK) == 0 ? here : EXAMPLES_DATA "/digits.csv";
-}
+static const char default_data[] = EXAMPLES_DATA "/digits.csv";
 
 static bool read_pictures(run *r) {
     const settings *s = r->s;
     if (s->idx_images) return read_idx(r->ctx, s->idx_images, s->idx_labels, &r->all) || !failed(r);
-    return read_digits(r->ctx, s->data ? s->data : default_data(), &r->all) || !failed(r);
+    return read_digits(r->ctx, s->data ? s->data : default_data, &r->all) || !failed(r);
 }
 
 /* A random fifth is held out; which one depends on the split alone. */
