@@ -14,14 +14,14 @@ import sys
 
 import torch
 
+VOCAB, D, H, KV, F = 31, 16, 4, 2, 20
+SIZE = D // H
 CONFIG = {
-    'model_type': 'llama', 'architectures': ['LlamaForCausalLM'], 'vocab_size': 61, 'max_position_embeddings': 24,
-    'hidden_size': 32, 'num_hidden_layers': 2, 'num_attention_heads': 4, 'num_key_value_heads': 2,
-    'intermediate_size': 48, 'hidden_act': 'silu', 'rms_norm_eps': 1e-5, 'rope_theta': 500.0,
+    'model_type': 'llama', 'architectures': ['LlamaForCausalLM'], 'vocab_size': VOCAB, 'max_position_embeddings': 24,
+    'hidden_size': D, 'num_hidden_layers': 2, 'num_attention_heads': H, 'num_key_value_heads': KV,
+    'intermediate_size': F, 'hidden_act': 'silu', 'rms_norm_eps': 1e-5, 'rope_theta': 500.0,
     'attention_bias': False, 'tie_word_embeddings': False,
 }
-D, H, KV, F = 32, 4, 2, 48
-SIZE = D // H
 
 
 def write_safetensors(path, tensors):
@@ -39,7 +39,7 @@ def write_safetensors(path, tensors):
 
 
 def make_weights():
-    shapes = {'model.embed_tokens.weight': (61, D), 'model.norm.weight': (D,), 'lm_head.weight': (61, D)}
+    shapes = {'model.embed_tokens.weight': (VOCAB, D), 'model.norm.weight': (D,), 'lm_head.weight': (VOCAB, D)}
     for i in range(2):
         layer = f'model.layers.{i}.'
         shapes.update({
@@ -104,9 +104,9 @@ def main(directory):
     torch.manual_seed(5)
     torch.set_default_dtype(torch.float64)
     w = make_weights()
-    tokens = torch.randint(0, 61, (3, 13))
+    tokens = torch.randint(0, VOCAB, (3, 13))
     logits = logits_of(w, tokens[:, :-1])
-    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, 61), tokens[:, 1:].reshape(-1))
+    loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCAB), tokens[:, 1:].reshape(-1))
     loss.backward()
     expected = {'in.tokens': tokens, 'out.logits': logits.detach(), 'out.loss': loss.detach()}
     expected.update({'grad.' + name: value.grad for name, value in w.items()})

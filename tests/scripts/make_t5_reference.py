@@ -17,15 +17,16 @@ import sys
 import torch
 import torch.nn.functional as F
 
-COMMON = dict(model_type="t5", architectures=["T5ForConditionalGeneration"], vocab_size=40, d_model=16, d_kv=6,
-              num_heads=3, d_ff=24, num_layers=2, num_decoder_layers=2, relative_attention_num_buckets=32,
-              relative_attention_max_distance=128, layer_norm_epsilon=1e-6, dropout_rate=0.0, is_encoder_decoder=True,
-              pad_token_id=0, decoder_start_token_id=0, eos_token_id=1)
+COMMON = dict(model_type="t5", architectures=["T5ForConditionalGeneration"], vocab_size=20, d_model=8, d_kv=6,
+              num_heads=2, d_ff=12, num_layers=2, num_decoder_layers=2, layer_norm_epsilon=1e-6, dropout_rate=0.0,
+              is_encoder_decoder=True, pad_token_id=0, decoder_start_token_id=0, eos_token_id=1)
 VARIANTS = {
-    "t5": dict(feed_forward_proj="relu", tie_word_embeddings=True),
-    "t5_gated": dict(feed_forward_proj="gated-gelu", tie_word_embeddings=False),
+    "t5": dict(relative_attention_num_buckets=16, relative_attention_max_distance=32, feed_forward_proj="relu",
+               tie_word_embeddings=True),
+    "t5_gated": dict(relative_attention_num_buckets=32, relative_attention_max_distance=128,
+                     feed_forward_proj="gated-gelu", tie_word_embeddings=False),
 }
-ROWS, SOURCE, TARGET = 2, 40, 30  # long enough for buckets that hold several distances
+ROWS, SOURCE, TARGET = 2, 40, 36  # some distances are beyond the first's maximum; buckets hold several
 
 
 def make_weights(c):
@@ -165,7 +166,7 @@ def make(directory, config):
     source = torch.randint(2, config["vocab_size"], (ROWS, SOURCE), generator=generator)
     labels = torch.randint(2, config["vocab_size"], (ROWS, TARGET), generator=generator)
     source[1, 25:] = config["pad_token_id"]
-    labels[1, 20:] = -100
+    labels[1, 28:] = -100
     target = torch.cat([torch.full((ROWS, 1), config["decoder_start_token_id"]), labels[:, :-1]], 1)
     target = target.masked_fill(target == -100, config["pad_token_id"])
     model = T5(config)
