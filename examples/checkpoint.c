@@ -124,9 +124,8 @@ static void describe_run(metadata *data, const command_line *line, const rapt_ct
     add_pair(data, "rapt.seconds", seconds);
 }
 
-bool checkpoint_save(const command_line *line, const char *directory, const rapt_gpt *gpt,
+bool checkpoint_save(const command_line *line, const char *directory, const rapt_params *params,
                      const rapt_optimizer *optimizer, run_position position) {
-    rapt_params *params = rapt_gpt_params(gpt);
     rapt_ctx *ctx = rapt_params_ctx(params);
     int64_t weights = rapt_params_count(params), moments = rapt_optimizer_state_count(optimizer);
     rapt_named_tensor *tensors = malloc((size_t)(weights + moments) * sizeof *tensors);
@@ -142,9 +141,7 @@ bool checkpoint_save(const command_line *line, const char *directory, const rapt
     for (int64_t i = 0; i < moments; i++) tensors[weights + i] = rapt_optimizer_state(optimizer, i);
     metadata data;
     describe_run(&data, line, ctx, position);
-    if (rapt_gpt_save(gpt, directory) == RAPT_OK) {
-        rapt_safetensors_save(ctx, path, weights + moments, tensors, data.pairs);
-    }
+    rapt_safetensors_save(ctx, path, weights + moments, tensors, data.pairs);
     free(tensors);
     if (rapt_ctx_status(ctx) == RAPT_OK) return true;
     complain(line, "%s", rapt_ctx_error(ctx));
@@ -186,7 +183,7 @@ rapt_safetensors *checkpoint_open(const command_line *line, rapt_ctx *ctx, const
         if (!o->kept) continue;
         const char *kept = rapt_safetensors_metadata(file, o->name);
         if (!kept) {
-            complain(line, "%s is not gpt_train's: it lacks %s", path, o->name);
+            complain(line, "%s is not %s's: it lacks %s", path, line->program, o->name);
             return NULL;
         }
         if (!take_option(line, directory, o, kept, usage)) return NULL;
@@ -194,10 +191,10 @@ rapt_safetensors *checkpoint_open(const command_line *line, rapt_ctx *ctx, const
     return file;
 }
 
-bool checkpoint_load(const command_line *line, const char *directory, rapt_safetensors *file, rapt_gpt *gpt,
+bool checkpoint_load(const command_line *line, const char *directory, rapt_safetensors *file, rapt_params *params,
                      rapt_optimizer *optimizer, run_position *position) {
     static const char *const moments[] = {"optimizer.", NULL};
-    rapt_ctx *ctx = rapt_params_ctx(rapt_gpt_params(gpt));
+    rapt_ctx *ctx = rapt_params_ctx(params);
     char path[PATH_BYTES];
     uint64_t step, batches;
     rapt_random_state random;
@@ -213,11 +210,47 @@ bool checkpoint_load(const command_line *line, const char *directory, rapt_safet
     }
     const char *seconds = rapt_safetensors_metadata(file, "rapt.seconds");
     *position = (run_position){(int64_t)step, (int64_t)batches, seconds ? strtod(seconds, NULL) : 0};
-    if (rapt_params_load(rapt_gpt_params(gpt), path, moments) != RAPT_OK ||
-        rapt_optimizer_load_state(optimizer, file) != RAPT_OK) {
+    if (rapt_params_load(params, path, moments) != RAPT_OK || rapt_optimizer_load_state(optimizer, file) != RAPT_OK) {
         complain(line, "%s", rapt_ctx_error(ctx));
         return false;
     }
     rapt_random_set(ctx, random);
     return true;
+}
+
+/* ---- the log -------------------------------------------------------------------------------------------------- */
+
+/* Drops the lines of later steps; one that was cut short too. */
+static bool cut_log(rapt_ctx *ctx, const char *path, int64_t last) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode)) return true;
+    int64_t bytes;
+    char *text = rapt_file_read(ctx, path, &bytes);
+    if (!text) return false;
+    char *kept = text;
+    for (char *from = text, *end; (end = memchr(from, '\n', (size_t)(text + bytes - from))); from = end + 1) {
+        int64_t step;
+        if (sscanf(from, "{\"step\":%" SCNd64, &step) == 1 && step > last) continue;
+        memmove(kept, from, (size_t)(end + 1 - from));
+        kept += end + 1 - from;
+    }
+    if (kept != text + bytes) rapt_file_write(ctx, path, text, kept - text);
+    rapt_object_free(text);
+    return rapt_ctx_status(ctx) == RAPT_OK;
+}
+
+FILE *log_open(const command_line *line, rapt_ctx *ctx, const char *path, int64_t last) {
+    if (last >= 0 && !cut_log(ctx, path, last)) {
+        complain(line, "%s", rapt_ctx_error(ctx));
+        return NULL;
+    }
+    FILE *log = fopen(path, last >= 0 ? "a" : "w");
+    if (!log) complain(line, "can't write %s: %s", path, strerror(errno));
+    return log;
+}
+
+bool log_line_ends(const command_line *line, const char *path, FILE *log) {
+    if (fputc('\n', log) != EOF && fflush(log) == 0) return true;
+    complain(line, "can't write %s: %s", path, strerror(errno));
+    return false;
 }

@@ -6,6 +6,8 @@
 #ifndef EXAMPLES_CHECKPOINT_H
 #define EXAMPLES_CHECKPOINT_H
 
+#include <stdio.h>
+
 #include <rapt/nn.h>
 #include <rapt/optim.h>
 
@@ -31,14 +33,21 @@ bool folder_lock(const command_line *line, const char *directory);
 /* Moves an earlier run's files, if there are any, to a new folder in this one, named in out ("" if there are none). */
 bool folder_set_earlier_aside(const command_line *line, const char *directory, char out[PATH_BYTES]);
 
-bool checkpoint_save(const command_line *line, const char *directory, const rapt_gpt *gpt,
+/* Writes training.safetensors; the model's own files come before it. */
+bool checkpoint_save(const command_line *line, const char *directory, const rapt_params *params,
                      const rapt_optimizer *optimizer, run_position position);
 
 /* Opens directory's checkpoint and gives its values to all options that are kept and weren't given on the command line.
  * NULL, and told, if there is none; *usage: because an option was given that can't change. */
 rapt_safetensors *checkpoint_open(const command_line *line, rapt_ctx *ctx, const char *directory, bool *usage);
 /* Weights, moments, random numbers and the position. */
-bool checkpoint_load(const command_line *line, const char *directory, rapt_safetensors *file, rapt_gpt *gpt,
+bool checkpoint_load(const command_line *line, const char *directory, rapt_safetensors *file, rapt_params *params,
                      rapt_optimizer *optimizer, run_position *position);
+
+/* The log of a run, one JSON object {"step":N,…} a line. A resumed run's loses what came after step number `last`;
+ * last below 0: a new one. NULL, and told, if it can't be written. */
+FILE *log_open(const command_line *line, rapt_ctx *ctx, const char *path, int64_t last);
+/* Ends a line and writes it out. */
+bool log_line_ends(const command_line *line, const char *path, FILE *log);
 
 #endif

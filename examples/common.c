@@ -204,6 +204,15 @@ double seconds_now(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+const char *clock_text(double seconds, char out[32]) {
+    int64_t whole = seconds > 0 ? (int64_t)(seconds + 0.5) : 0;
+    if (whole >= 3600)
+        snprintf(out, 32, "%" PRId64 ":%02d:%02d", whole / 3600, (int)(whole / 60 % 60), (int)(whole % 60));
+    else
+        snprintf(out, 32, "%d:%02d", (int)(whole / 60), (int)(whole % 60));
+    return out;
+}
+
 double peak_megabytes(void) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

@@ -66,8 +66,9 @@ void clear_progress(void);
 void catch_interrupts(void);
 bool interrupted(void);
 
-double seconds_now(void);    /* of a clock that never goes back */
-double peak_megabytes(void); /* the most memory that this process has had */
+double seconds_now(void);                             /* of a clock that never goes back */
+const char *clock_text(double seconds, char out[32]); /* "1:05" or "2:01:05" */
+double peak_megabytes(void);                          /* the most memory that this process has had */
 
 /* ---- text ----------------------------------------------------------------------------------------------------- */
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "checkpoint.h"
 #include "printer.h"
@@ -147,50 +146,13 @@ static bool make_folder(run *r) {
     return !failed(r);
 }
 
-/* Drops what an interrupted run logged after its last checkpoint; a line that was cut short too. */
-static bool cut_log(const run *r) {
-    struct stat status;
-    if (stat(r->s->log, &status) != 0 || !S_ISREG(status.st_mode)) return true;
-    int64_t bytes;
-    char *text = rapt_file_read(r->ctx, r->s->log, &bytes);
-    if (!text) return !failed(r);
-    char *kept = text;
-    for (char *from = text, *end; (end = memchr(from, '\n', (size_t)(text + bytes - from))); from = end + 1) {
-        int64_t step;
-        if (sscanf(from, "{\"step\":%" SCNd64, &step) == 1 && step > r->position.step) continue;
-        memmove(kept, from, (size_t)(end + 1 - from));
-        kept += end + 1 - from;
-    }
-    if (kept != text + bytes) rapt_file_write(r->ctx, r->s->log, text, kept - text);
-    rapt_object_free(text);
-    return !failed(r);
-}
-
 static bool open_log(run *r) {
     if (!r->s->log) return true;
-    if (r->s->resume && !cut_log(r)) return false;
-    r->log = fopen(r->s->log, r->s->resume ? "a" : "w");
-    if (!r->log) complain(r->line, "can't write %s: %s", r->s->log, strerror(errno));
+    r->log = log_open(r->line, r->ctx, r->s->log, r->s->resume ? r->position.step : -1);
     return r->log != NULL;
 }
 
-/* Ends a line of the log. */
-static bool log_line_ends(const run *r) {
-    if (fputc('\n', r->log) != EOF && fflush(r->log) == 0) return true;
-    complain(r->line, "can't write %s: %s", r->s->log, strerror(errno));
-    return false;
-}
-
 /* ---- training ------------------------------------------------------------------------------------------------- */
-
-static const char *clock_text(double seconds, char out[32]) {
-    int64_t whole = seconds > 0 ? (int64_t)(seconds + 0.5) : 0;
-    if (whole >= 3600)
-        snprintf(out, 32, "%" PRId64 ":%02d:%02d", whole / 3600, (int)(whole / 60 % 60), (int)(whole % 60));
-    else
-        snprintf(out, 32, "%d:%02d", (int)(whole / 60), (int)(whole % 60));
-    return out;
-}
 
 /* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, double loss) {
@@ -232,7 +194,7 @@ static bool log_step(const run *r, double loss, double lr, double step_seconds) 
     if (!r->log) return true;
     fprintf(r->log, "{\"step\":%" PRId64 ",\"loss\":%.9g,\"lr\":%.9g,\"tokens_per_s\":%.1f,\"seconds\":%.3f}",
             r->position.step, loss, lr, (double)(r->s->batch * r->s->context) / step_seconds, r->position.seconds);
-    return log_line_ends(r);
+    return log_line_ends(r->line, r->s->log, r->log);
 }
 
 /* x and y [B,T]: windows number first … first+B-1 of count that are spread evenly over ids, and the tokens after them.
@@ -275,10 +237,13 @@ static bool report_evaluation(run *r) {
     if (!r->log) return true;
     fprintf(r->log, "{\"step\":%" PRId64 ",\"train_loss\":%.9g,\"val_loss\":%.9g}", r->position.step, train_loss,
             val_loss);
-    return log_line_ends(r);
+    return log_line_ends(r->line, r->s->log, r->log);
 }
 
-static bool save(const run *r) { return checkpoint_save(r->line, r->out, r->gpt, r->optimizer, r->position); }
+static bool save(const run *r) {
+    if (rapt_gpt_save(r->gpt, r->out) != RAPT_OK) return !failed(r);
+    return checkpoint_save(r->line, r->out, rapt_gpt_params(r->gpt), r->optimizer, r->position);
+}
 
 /* Trains to the last step, or until a signal; saves at each evaluation and at the end. */
 static bool train(run *r) {
@@ -366,7 +331,8 @@ static int run_training(run *r) {
     if (!s->data) s->data = default_data;
     if (!read_data(r) || !make_model(r)) return EXIT_FAILED;
     if (!s->resume && !make_folder(r)) return EXIT_FAILED;
-    if (s->resume && !checkpoint_load(r->line, r->out, checkpoint, r->gpt, r->optimizer, &r->position)) {
+    if (s->resume &&
+        !checkpoint_load(r->line, r->out, checkpoint, rapt_gpt_params(r->gpt), r->optimizer, &r->position)) {
         return EXIT_FAILED;
     }
     rapt_batches_seek(r->batches, r->position.batches);
