@@ -7,7 +7,6 @@
  * works alike: count in `sleepers`, then look at the job; change the job, then look at `sleepers`. */
 #include "core/threads.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -221,28 +220,33 @@ static void fit_to_cpus(rapt__workers *workers) {
     workers->spin = cpus > 1 ? SPIN_NANOSECONDS : 0;
 }
 
+/* A process's signals are for its own threads: those started here block them all. */
+bool rapt__thread_start(pthread_t *thread, void *(*main)(void *arg), void *arg) {
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) return false;
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(thread, &attributes, main, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 static bool start_worker(rapt__workers *workers) {
     worker *next = &workers->worker[workers->started];
     next->workers = workers;
     next->thread = workers->started + 1;
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0) return false;
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    bool started = pthread_create(&next->handle, &attributes, worker_main, next) == 0;
-    pthread_attr_destroy(&attributes);
-    if (started) workers->started++;
+    bool started = rapt__thread_start(&next->handle, worker_main, next);
+    workers->started += started;
     return started;
 }
 
-/* A process's signals are for its own threads: workers block them all. */
 static void start_workers(rapt__workers *workers, int wanted) {
     if (workers->started == 0) fit_to_cpus(workers);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     while (workers->started < wanted && start_worker(workers)) {
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (workers->started < wanted) workers->limit = workers->started;
 }
 

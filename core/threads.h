@@ -2,6 +2,8 @@
 #ifndef RAPT_THREADS_H
 #define RAPT_THREADS_H
 
+#include <pthread.h>
+
 #include "core/core.h"
 
 typedef struct rapt__workers rapt__workers;
@@ -20,5 +22,8 @@ void rapt__workers_free(rapt__workers *workers);
  * all are done. Runs on fewer threads where no more can be started; restarts its workers in a forked child. */
 void rapt__workers_run(rapt__workers *workers, int64_t chunks, void (*body)(void *arg, int64_t chunk, int thread),
                        void *arg);
+
+/* A thread with a small stack that takes no signals; false if there can be no more. It is to be joined. */
+bool rapt__thread_start(pthread_t *thread, void *(*main)(void *arg), void *arg);
 
 #endif

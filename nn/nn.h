@@ -837,9 +837,10 @@ typedef struct rapt_batches_config {
     bool sequential;        /* windows one after the other, each once; instead of at random, without end */
     uint64_t seed;          /* of random windows; 0: the context's */
     uint64_t stream;        /* different ones draw different windows */
+    int64_t ahead; /* so many batches are prepared before they are asked for, by a thread; they are the same ones */
 } rapt_batches_config;
 
-/* Windows from ids [N] (i32 or i64), which are shared, not copied. N must be at least T + 1. */
+/* Windows from ids [N] (i32 or i64), which are shared, not copied, and must stay as they are. N must be at least T + 1. */
 RAPT_API rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config);
 RAPT_API void rapt_batches_free(rapt_batches *batches); /* or with the context; NULL is fine */
 
@@ -857,11 +858,12 @@ typedef struct rapt_examples_config {
     bool in_order; /* from the shortest to the longest; instead of at random */
     uint64_t seed; /* of the order; 0: the context's */
     uint64_t stream;
+    int64_t ahead; /* so many batches are prepared before they are asked for, by a thread; they are the same ones */
 } rapt_examples_config;
 
 /* Examples of different lengths, each of `columns` rows of ids (a text and its label; a sentence and its translation):
- * rows[example * columns + column] is i32 or i64 [N]; they are shared, not copied. In each epoch every example comes
- * once. Batches are of examples of about one length, in another order and composition each epoch. */
+ * rows[example * columns + column] is i32 or i64 [N]; they are shared, not copied, and must stay as they are. In each
+ * epoch every example comes once. Batches are of examples of about one length, in another order and composition each epoch. */
 RAPT_API rapt_examples *rapt_examples_new(rapt_ctx *ctx, int64_t count, int64_t columns, rapt_tensor *const *rows,
                                           const rapt_examples_config *config);
 RAPT_API void rapt_examples_free(rapt_examples *examples); /* or with the context; NULL is fine */

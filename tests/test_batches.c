@@ -1,6 +1,9 @@
 #include "tests/unit.h"
 #include "tests/values.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <rapt/nn.h>
 
 /* 0, 1, 2, … */
@@ -179,8 +182,100 @@ START_TEST(ids_must_be_a_row_of_integers) {
 }
 END_TEST
 
+/* ---- prepared ahead ---------------------------------------------------------------------------------------------- */
+
+static void ck_same_next(rapt_batches *a, rapt_batches *b) {
+    rapt_tensor *x[2], *y[2];
+    bool more = rapt_batches_next(a, &x[0], &y[0]);
+    ck_assert(rapt_batches_next(b, &x[1], &y[1]) == more);
+    ck_assert_int_eq(rapt_batches_position(a), rapt_batches_position(b));
+    if (!more) return;
+    ck_shape(x[1], rapt_ndim(x[0]), rapt_shape(x[0]));
+    size_t bytes = (size_t)rapt_size(x[0]) * rapt_type_bytes(rapt_type_of(x[0]));
+    ck_assert_mem_eq(rapt_data(x[0]), rapt_data(x[1]), bytes);
+    ck_assert_mem_eq(rapt_data(y[0]), rapt_data(y[1]), bytes);
+}
+
+START_TEST(batches_prepared_ahead_are_the_same) {
+    for (int64_t ahead = 1; ahead < 6; ahead += 2)
+        for (int sequential = 0; sequential < 2; sequential++) {
+            rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 5});
+            rapt_batches_config config = {.batch = 3, .context = 5, .sequential = sequential};
+            rapt_tensor *ids = counting(ctx, 400);
+            if (ahead == 3) ids = rapt_cast(ids, RAPT_I64);
+            rapt_batches *plain = rapt_batches_new(ctx, ids, &config);
+            config.ahead = ahead;
+            rapt_batches *prepared = rapt_batches_new(ctx, ids, &config);
+            for (int epoch = 0; epoch < 3; epoch++) { /* 79 windows, a last batch of one row */
+                for (int i = 0; i < 29; i++) ck_same_next(plain, prepared);
+                for (int64_t to = 25; to >= 0; to -= 5) {
+                    rapt_batches_seek(plain, to);
+                    rapt_batches_seek(prepared, to);
+                    for (int64_t i = 0; i < to % 4; i++) ck_same_next(plain, prepared);
+                }
+                rapt_batches_seek(plain, 0);
+                rapt_batches_seek(prepared, 0);
+            }
+            rapt_batches_seek(plain, INT64_MAX - 2);
+            rapt_batches_seek(prepared, INT64_MAX - 2);
+            for (int i = 0; i < 3; i++) ck_same_next(plain, prepared);
+            ck_ok(ctx);
+            if (ahead != 5) rapt_batches_free(prepared);
+            rapt_ctx_free(ctx);
+        }
+}
+END_TEST
+
+START_TEST(preparing_ahead_fails_where_it_would_without) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_tensor *ids = counting(ctx, 100), *x, *y;
+    ck_assert_ptr_null(rapt_batches_new(ctx, ids, &(rapt_batches_config){.batch = 1, .context = 2, .ahead = -1}));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "batches: ahead must be finite and not below 0, not -1");
+    rapt_ctx_clear(ctx);
+    ck_assert_ptr_null(rapt_batches_new(ctx, ids, &(rapt_batches_config){.batch = INT64_MAX / 8, .context = 2}));
+    ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_MEMORY);
+    rapt_ctx_clear(ctx);
+    rapt_batches *batches = rapt_batches_new(ctx, ids, &(rapt_batches_config){.batch = 1, .context = 2, .ahead = 2});
+    ck_assert(rapt_batches_next(batches, &x, &y));
+    rapt_fail(ctx, RAPT_ERROR_STATE, "something else");
+    ck_assert(!rapt_batches_next(batches, &x, &y));
+    ck_assert_int_eq(rapt_batches_position(batches), 1);
+    rapt_ctx_clear(ctx);
+    ck_assert(rapt_batches_next(batches, &x, &y));
+    ck_assert_int_eq(rapt_batches_position(batches), 2);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_forked_child_prepares_its_own_batches) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 5});
+    rapt_batches_config config = {.batch = 4, .context = 6};
+    rapt_batches *plain = rapt_batches_new(ctx, counting(ctx, 1000), &config);
+    config.ahead = 2;
+    rapt_batches *prepared = rapt_batches_new(ctx, counting(ctx, 1000), &config);
+    for (int i = 0; i < 20; i++) {
+        ck_same_next(plain, prepared);
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            bool same = true;
+            for (int j = 0; j < 5 && THREADS_IN_A_CHILD; j++) same &= fingerprint(plain) == fingerprint(prepared);
+            rapt_ctx_free(ctx);
+            _exit(same ? 0 : 1);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        ck_assert_int_eq(status, 0);
+    }
+    ck_same_next(plain, prepared);
+    ck_ok(ctx);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 UNIT_MAIN("batches", targets_are_the_tokens_after_the_inputs, random_windows_reach_every_start_about_as_often,
           a_position_is_all_that_resuming_needs, seed_and_stream_choose_the_windows,
           sequential_windows_come_once_each_and_end, a_text_of_one_window_and_a_token_is_just_long_enough,
           a_batch_outlives_scopes_and_its_batches_hold_no_more_than_one, two_batches_can_be_in_one_loss,
-          ids_must_be_a_row_of_integers)
+          ids_must_be_a_row_of_integers, batches_prepared_ahead_are_the_same,
+          preparing_ahead_fails_where_it_would_without, a_forked_child_prepares_its_own_batches)

@@ -114,6 +114,44 @@ START_TEST(a_position_is_all_that_resuming_needs) {
 }
 END_TEST
 
+static void ck_same_next(rapt_ctx *ctx, rapt_examples *a, rapt_examples *b) {
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *ids[2][2], *keep[2][2];
+    ck_assert_int_eq(rapt_examples_next(a, ids[0], keep[0]), RAPT_OK);
+    ck_assert_int_eq(rapt_examples_next(b, ids[1], keep[1]), RAPT_OK);
+    ck_assert_int_eq(rapt_examples_position(a), rapt_examples_position(b));
+    for (int column = 0; column < 2; column++) {
+        ck_shape(ids[1][column], rapt_ndim(ids[0][column]), rapt_shape(ids[0][column]));
+        size_t count = (size_t)rapt_size(ids[0][column]);
+        ck_assert_mem_eq(rapt_data(ids[0][column]), rapt_data(ids[1][column]), count * sizeof(int32_t));
+        ck_assert_mem_eq(rapt_data(keep[0][column]), rapt_data(keep[1][column]), count);
+    }
+    rapt_scope_end(mark);
+}
+
+START_TEST(batches_prepared_ahead_are_the_same) {
+    for (int64_t ahead = 1; ahead < 6; ahead += 2) {
+        rapt_examples_config config = {.tokens = 90, .padding_id = 7, .in_order = ahead == 5};
+        rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.seed = 4});
+        rapt_examples *plain = make(ctx, &config);
+        config.ahead = ahead;
+        rapt_examples *prepared = make(ctx, &config);
+        for (int64_t i = 0; i < 2 * rapt_examples_batches(plain) + 3; i++) ck_same_next(ctx, plain, prepared);
+        for (int64_t to = 0; to < 1000; to += 77) {
+            rapt_examples_seek(plain, to);
+            rapt_examples_seek(prepared, to);
+            for (int64_t i = 0; i < to % 4; i++) ck_same_next(ctx, plain, prepared);
+        }
+        rapt_examples_seek(plain, INT64_MAX - 1);
+        rapt_examples_seek(prepared, INT64_MAX - 1);
+        ck_same_next(ctx, plain, prepared);
+        ck_ok(ctx);
+        if (ahead == 1) rapt_examples_free(prepared);
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
 START_TEST(what_cannot_be_batched_is_an_error) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     ck_assert_ptr_null(make(ctx, &(rapt_examples_config){.padding_id = 1}));
@@ -132,4 +170,5 @@ END_TEST
 
 UNIT_MAIN("examples", every_example_comes_once_an_epoch_and_each_epoch_in_another_order,
           in_order_means_from_the_shortest_to_the_longest, batches_are_of_about_one_length,
-          a_position_is_all_that_resuming_needs, what_cannot_be_batched_is_an_error)
+          a_position_is_all_that_resuming_needs, batches_prepared_ahead_are_the_same,
+          what_cannot_be_batched_is_an_error)

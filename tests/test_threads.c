@@ -10,15 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The thread sanitizer can't follow a forked child that starts threads. */
-#if defined(__SANITIZE_THREAD__)
-#define THREADS_IN_A_CHILD 0
-#elif defined(__has_feature)
-#define THREADS_IN_A_CHILD (!__has_feature(thread_sanitizer))
-#else
-#define THREADS_IN_A_CHILD 1
-#endif
-
 typedef struct counted {
     int *calls; /* [chunks], plain ints: each is written by one thread only */
     int threads;

@@ -4,6 +4,15 @@
 
 #include <check.h>
 
+/* The thread sanitizer can't follow a forked child that starts threads. */
+#if defined(__SANITIZE_THREAD__)
+#define THREADS_IN_A_CHILD 0
+#elif defined(__has_feature)
+#define THREADS_IN_A_CHILD (!__has_feature(thread_sanitizer))
+#else
+#define THREADS_IN_A_CHILD 1
+#endif
+
 /* Runs the tests, prints Check's summary and returns the exit status. Ten minutes each: valgrind is slow. */
 static inline int unit_run(const char *name, const TTest *const *tests, int count) {
     Suite *suite = suite_create(name);
