@@ -1,8 +1,10 @@
 #include "curve.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 20, TOP = 50, BOTTOM = 56, LEGEND_ROW = 20, TICKS = 6 };
 
@@ -144,5 +146,81 @@ bool write_chart(rapt_ctx *ctx, const char *path, const chart *of) {
     else
         rapt_fail(ctx, RAPT_ERROR_MEMORY, "%s: no memory to draw in", path);
     free(text);
+    return rapt_ctx_status(ctx) == RAPT_OK;
+}
+
+/* ---- from a log ------------------------------------------------------------------------------------------------ */
+
+enum { MOST_POINTS = 400 };
+
+typedef struct log_reader {
+    const log_chart *of;
+    char measured[64];                 /* "NAME": */
+    int64_t a_point;                   /* steps that make one */
+    int64_t summed;                    /* steps on their way into the next */
+    double sum, first_step, last_step; /* of them */
+    double *x[2], *y[2];               /* of the two lines */
+    int64_t count[2];
+} log_reader;
+
+static void add_point(log_reader *r, int line, double step, double loss) {
+    r->x[line][r->count[line]] = r->of->steps_an_epoch > 0 ? step / r->of->steps_an_epoch : step;
+    r->y[line][r->count[line]++] = loss;
+}
+
+static void end_point(log_reader *r) {
+    if (r->summed > 0) add_point(r, 0, (r->first_step + r->last_step) / 2, r->sum / (double)r->summed);
+    r->summed = 0;
+    r->sum = 0;
+}
+
+static void add_line(log_reader *r, const char *line) {
+    int64_t step;
+    double loss;
+    const char *measured = strstr(line, r->measured);
+    if (sscanf(line, "{\"step\":%" SCNd64 ",\"loss\":%lf", &step, &loss) == 2) {
+        if (r->summed++ == 0) r->first_step = (double)step;
+        r->last_step = (double)step;
+        r->sum += loss;
+        if (r->summed == r->a_point) end_point(r);
+    } else if (measured && sscanf(line, "{\"step\":%" SCNd64, &step) == 1) {
+        add_point(r, 1, (double)step, strtod(measured + strlen(r->measured), NULL));
+    }
+}
+
+static int64_t count_lines(const char *text, int64_t bytes) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < bytes; i++) count += text[i] == '\n';
+    return count;
+}
+
+/* text loses its line ends. */
+static bool read_log(rapt_ctx *ctx, char *text, int64_t bytes, log_reader *r) {
+    int64_t lines = count_lines(text, bytes);
+    double *points = rapt_object_new(ctx, (size_t)(4 * lines + 1) * sizeof *points, NULL);
+    if (!points) return false;
+    for (int line = 0; line < 2; line++) {
+        r->x[line] = points + 2 * line * lines;
+        r->y[line] = r->x[line] + lines;
+    }
+    r->a_point = lines / MOST_POINTS + 1;
+    snprintf(r->measured, sizeof r->measured, "\"%s\":", r->of->measured);
+    for (char *line = text, *end; (end = memchr(line, '\n', (size_t)(text + bytes - line))); line = end + 1) {
+        *end = 0;
+        add_line(r, line);
+    }
+    end_point(r);
+    return true;
+}
+
+bool write_log_chart(rapt_ctx *ctx, const char *log, const char *path, const log_chart *of) {
+    int64_t bytes;
+    log_reader r = {.of = of};
+    char *text = rapt_file_read(ctx, log, &bytes);
+    if (!text || !read_log(ctx, text, bytes, &r)) return false;
+    const series lines[] = {{"training", r.count[0], r.x[0], r.y[0]}, {of->shown_as, r.count[1], r.x[1], r.y[1]}};
+    write_chart(ctx, path, &(chart){of->title, of->steps_an_epoch > 0 ? "epoch" : "step", "loss", 2, lines});
+    rapt_object_free(r.x[0]);
+    rapt_object_free(text);
     return rapt_ctx_status(ctx) == RAPT_OK;
 }

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "checkpoint.h"
+#include "curve.h"
 #include "printer.h"
 
 typedef struct settings {
@@ -84,7 +86,8 @@ static bool make_batches(run *r, rapt_tensor *ids) {
     r->train_ids = rapt_slice(ids, 0, 0, tokens - tenth);
     r->validation_ids = rapt_slice(ids, 0, tokens - tenth, tokens);
     r->batches = rapt_batches_new(r->ctx, r->train_ids,
-                                  &(rapt_batches_config){.batch = s->batch, .context = s->context, .seed = s->seed});
+                                  &(rapt_batches_config){
+                                      .batch = s->batch, .context = s->context, .seed = s->seed, .ahead = 2});
     return !failed(r);
 }
 
@@ -295,6 +298,16 @@ static bool print_sample(const run *r) {
     return !failed(r);
 }
 
+/* Beside the log, of all that is in it, if it's a file. */
+static bool draw_curve(const run *r) {
+    char path[PATH_BYTES];
+    struct stat status;
+    if (!r->log || fstat(fileno(r->log), &status) != 0 || !S_ISREG(status.st_mode)) return true;
+    if (snprintf(path, sizeof path, "%s.svg", r->s->log) >= PATH_BYTES) return true;
+    const log_chart curve = {.title = "GPT: loss", .measured = "val_loss", .shown_as = "validation"};
+    return write_log_chart(r->ctx, r->s->log, path, &curve) || !failed(r);
+}
+
 static void describe(const run *r) {
     const settings *s = r->s;
     printf("GPT with %" PRId64 " parameters and %" PRId64 " tokens, on %d thread%s; saved in %s\n",
@@ -338,7 +351,7 @@ static int run_training(run *r) {
     rapt_batches_seek(r->batches, r->position.batches);
     if (!open_log(r)) return EXIT_FAILED;
     if (!s->quiet) describe(r);
-    if (!train(r)) return EXIT_FAILED;
+    if (!train(r) || !draw_curve(r)) return EXIT_FAILED;
     if (s->quiet) return EXIT_DONE;
     if (!interrupted() && !print_sample(r)) return EXIT_FAILED;
     sum_up(r);
@@ -390,7 +403,7 @@ int main(int arguments, char **argument) {
         {"eval-batches", OPTION_INTEGER, &s.eval_batches, 1, many, .kept = true, .help = "batches in an evaluation"},
         {"sample", OPTION_INTEGER, &s.sample, 0, many, .help = "tokens to print at the end"},
         {"resume", OPTION_FLAG, &s.resume, .help = "goes on with the run in --out"},
-        {"log", OPTION_TEXT, &s.log, .help = "file for one JSON object a step and an evaluation"},
+        {"log", OPTION_TEXT, &s.log, .help = "file for one JSON object a step and an evaluation; the curve goes to FILE.svg"},
         {"quiet", OPTION_FLAG, &s.quiet, .help = "prints nothing but errors"},
     };
     command_line line = {

@@ -840,7 +840,8 @@ typedef struct rapt_batches_config {
     int64_t ahead; /* so many batches are prepared before they are asked for, by a thread; they are the same ones */
 } rapt_batches_config;
 
-/* Windows from ids [N] (i32 or i64), which are shared, not copied, and must stay as they are. N must be at least T + 1. */
+/* Windows from ids [N] (i32 or i64), which are shared, not copied, and must stay as they are. N must be at least T + 1.
+ */
 RAPT_API rapt_batches *rapt_batches_new(rapt_ctx *ctx, rapt_tensor *ids, const rapt_batches_config *config);
 RAPT_API void rapt_batches_free(rapt_batches *batches); /* or with the context; NULL is fine */
 
@@ -863,7 +864,8 @@ typedef struct rapt_examples_config {
 
 /* Examples of different lengths, each of `columns` rows of ids (a text and its label; a sentence and its translation):
  * rows[example * columns + column] is i32 or i64 [N]; they are shared, not copied, and must stay as they are. In each
- * epoch every example comes once. Batches are of examples of about one length, in another order and composition each epoch. */
+ * epoch every example comes once. Batches are of examples of about one length, in another order and composition each
+ * epoch. */
 RAPT_API rapt_examples *rapt_examples_new(rapt_ctx *ctx, int64_t count, int64_t columns, rapt_tensor *const *rows,
                                           const rapt_examples_config *config);
 RAPT_API void rapt_examples_free(rapt_examples *examples); /* or with the context; NULL is fine */

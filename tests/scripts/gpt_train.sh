@@ -67,6 +67,8 @@ done
     fail "not 2 evaluations in the log"
 [ "$(wc -l <log)" -eq 22 ] || fail "other lines in the log"
 tail -n 1 log | grep -q '"step":20,"train_loss"' || fail "the last step is not evaluated"
+[ "$(grep -c '<polyline' log.svg)" -eq 2 ] && grep -q '>validation<' log.svg || fail "no curve beside the log"
+[ "$(grep -o '[0-9.]*,[0-9.]* ' log.svg | wc -l)" -eq 22 ] || fail "not every loss is in the curve"
 grep -q 'validation loss' out || fail "the evaluation is not shown"
 grep -q 'memory at most [0-9]* MB' out || fail "the memory is not shown"
 
