@@ -15,6 +15,9 @@
 
 enum { PATH_BYTES = 4096 };
 
+/* Where those runs keep log and curve that have them in the folder too. */
+extern const char log_file[], curve_file[];
+
 /* How far the run has come. */
 typedef struct run_position {
     int64_t step;    /* finished ones */

@@ -69,7 +69,16 @@ static bool refuse_range(const command_line *line, const option *which, const ch
     return false;
 }
 
+/* As option_text() writes it; on the command line a flag has no value. */
+static bool set_flag(const command_line *line, option *which, const char *text) {
+    *(bool *)which->value = strcmp(text, "yes") == 0;
+    if (*(bool *)which->value || strcmp(text, "no") == 0) return true;
+    complain(line, "--%s wants yes or no, not \"%s\"", which->name, text);
+    return false;
+}
+
 bool set_option(const command_line *line, option *which, const char *text) {
+    if (which->kind == OPTION_FLAG) return set_flag(line, which, text);
     if (which->kind == OPTION_TEXT) {
         *(const char **)which->value = text;
         return true;
@@ -242,13 +251,27 @@ static bool fits_second(unsigned char first, unsigned char byte) {
     return byte >= 0x80 && byte < 0xc0;
 }
 
+static bool is_continuation(unsigned char byte) { return byte >= 0x80 && byte < 0xc0; }
+
+bool is_utf8(const char *text, int64_t bytes) {
+    const unsigned char *at = (const unsigned char *)text, *end = at + bytes;
+    while (at < end) {
+        int length = character_length(*at);
+        if (length == 0 || length > end - at || (length > 1 && !fits_second(at[0], at[1]))) return false;
+        for (int i = 2; i < length; i++)
+            if (!is_continuation(at[i])) return false;
+        at += length;
+    }
+    return true;
+}
+
 static void put_replacement(text_stream *stream) {
     fputs("\xef\xbf\xbd", stdout);
     stream->count = 0;
 }
 
 static void stream_byte(text_stream *stream, unsigned char byte) {
-    bool continues = stream->count == 1 ? fits_second(stream->held[0], byte) : byte >= 0x80 && byte < 0xc0;
+    bool continues = stream->count == 1 ? fits_second(stream->held[0], byte) : is_continuation(byte);
     if (stream->count > 0 && !continues) put_replacement(stream);
     stream->held[stream->count++] = byte;
     int length = character_length(stream->held[0]);

@@ -72,6 +72,8 @@ double peak_megabytes(void);                          /* the most memory that th
 
 /* ---- text ----------------------------------------------------------------------------------------------------- */
 
+bool is_utf8(const char *text, int64_t bytes);
+
 /* Writes to stdout only whole UTF-8 characters of what it is given bit by bit; bytes that are none become U+FFFD. */
 typedef struct text_stream {
     unsigned char held[4];
