@@ -247,6 +247,7 @@ static bool log_step(const run *r, double loss, double lr) {
 static bool report_evaluation(run *r) {
     double loss = evaluate(r);
     if (failed(r)) return false;
+    if (isnan(loss)) return true; /* too few texts are held out for a word to be hidden */
     if (!r->s->quiet) {
         clear_progress();
         printf("epoch %" PRId64 "/%" PRId64 ": held-out loss %.4f\n",
@@ -286,11 +287,11 @@ static bool train(run *r) {
 static bool draw_curve(const run *r) {
     char path[PATH_BYTES];
     if (!path_in(r->line, r->s->out, curve_file, path)) return false;
-    log_chart chart = {.title = "BERT: loss of hidden words",
-                       .measured = "held_out_loss",
-                       .shown_as = "held out",
-                       .steps_an_epoch = (double)rapt_examples_batches(r->train)};
-    return write_log_chart(r->ctx, r->s->log, path, &chart) || !failed(r);
+    log_chart of = {.title = "BERT: loss of hidden words",
+                    .measured = "held_out_loss",
+                    .shown_as = "held out",
+                    .steps_an_epoch = (double)rapt_examples_batches(r->train)};
+    return write_log_chart(r->ctx, r->s->log, path, &of) || !failed(r);
 }
 
 /* ---- the program ------------------------------------------------------------------------------------------------- */
