@@ -42,9 +42,6 @@ static pair draw(uint64_t seed, uint64_t stream, uint64_t block) {
 /* In [0, 1): a multiple of 2^-53. */
 static double to_uniform(uint64_t bits) { return (double)(bits >> 11) * 0x1p-53; }
 
-/* The same, rounded towards zero: a multiple of 2^-24. */
-static float to_float(uint64_t bits) { return (float)(int32_t)(bits >> 40) * 0x1p-24f; }
-
 typedef struct normals {
     double value[2];
 } normals;
@@ -66,17 +63,6 @@ double rapt_random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
 
 double rapt_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
     return to_normals(draw(seed, stream, index / 2)).value[index % 2];
-}
-
-void rapt__random_uniform_row(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out) {
-    int64_t i = 0;
-    if (n > 0 && first % 2 == 1) out[i++] = to_float(rapt_random_bits(seed, stream, first));
-    for (; i + 1 < n; i += 2) {
-        pair numbers = draw(seed, stream, (first + (uint64_t)i) / 2);
-        out[i] = to_float(numbers.bits[0]);
-        out[i + 1] = to_float(numbers.bits[1]);
-    }
-    if (i < n) out[i] = to_float(rapt_random_bits(seed, stream, first + (uint64_t)i));
 }
 
 /* A Feistel network is a permutation of the numbers of 2 * half bits, whatever its rounds do (Luby, Rackoff 1988);

@@ -5,7 +5,6 @@
  * With dw = dy v^T, row by row: ds = w (dw - sum of w dw), dq = scale ds k, dk = scale ds^T q, dv = w^T dy, dbias = ds.
  */
 #include "core/memory.h"
-#include "core/random.h"
 #include "ops/op.h"
 
 typedef struct attention_attrs {
@@ -17,7 +16,7 @@ typedef struct attention_attrs {
 
 enum { Q, K, V, KEEP, BIAS, INPUTS };
 
-enum { TILE = 64 /* queries */, PART = 256 };
+enum { TILE = 64 /* queries */ };
 
 /* Of a query, saved by forward: its weights are exp(score - max) * inverse_sum; 0 where it sees no key. */
 typedef struct row_statistics {
@@ -31,7 +30,7 @@ typedef struct attention_job {
     int64_t batches, heads, queries, keys, key_size, value_size;
     int64_t tiles;                                           /* of each head */
     int64_t keep_stride[4], bias_stride[4], dbias_stride[4]; /* of [B,H,T,S], 0 where broadcast */
-    real scale, keep_scale;                                  /* keep_scale: 1 / (1 - dropout) */
+    real scale;
     char *workspace;
     size_t thread_bytes;
 } attention_job;
@@ -150,15 +149,10 @@ static row_statistics measure_row(const attention_job *job, int64_t n, real *row
     return (row_statistics){0, 0};
 }
 
-/* to = from * keep_scale where the weight stays, 0 where dropout takes it. */
+/* to = from / (1 - dropout) where the weight stays, 0 where dropout takes it. */
 static void drop_row(const attention_job *job, int64_t index, int64_t n, const real *from, real *to) {
-    float uniform[PART], p = (float)job->attrs->dropout;
-    for (int64_t at = 0; at < n; at += PART) {
-        int64_t count = n - at < PART ? n - at : PART;
-        uint64_t first = (uint64_t)(index * job->keys + at);
-        rapt__random_uniform_row(job->attrs->seed, job->attrs->stream, first, count, uniform);
-        for (int64_t j = 0; j < count; j++) to[at + j] = uniform[j] >= p ? from[at + j] * job->keep_scale : 0;
-    }
+    rapt__dropout dropout = {job->attrs->dropout, job->attrs->seed, job->attrs->stream};
+    job->kernels->drop(n, &dropout, (uint64_t)(index * job->keys), from, to, false);
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
@@ -322,7 +316,6 @@ static attention_job job_of(const rapt_call *call) {
                          .value_size = v->shape[3]};
     double usual = job.key_size > 0 ? 1 / sqrt((double)job.key_size) : 1;
     job.scale = (real)(attrs->scale != 0 ? attrs->scale : usual);
-    job.keep_scale = (real)(1 / (1 - attrs->dropout));
     job.tiles = (job.queries + TILE - 1) / TILE;
     if (call->in[KEEP].data) stretch(&call->in[KEEP], call->in[KEEP].stride, job.keep_stride);
     if (call->in[BIAS].data) stretch(&call->in[BIAS], call->in[BIAS].stride, job.bias_stride);

@@ -1,37 +1,22 @@
 /* y = x / (1 - p) where a uniform number is >= p, else 0 (Srivastava et al. 2014, with the scale at training time).
  * Which elements stay depends on seed, stream and index alone, so backward draws the same numbers again. */
-#include "core/random.h"
 #include "ops/op.h"
 
-typedef struct dropout_attrs {
-    double p;
-    uint64_t seed, stream;
-} dropout_attrs;
+typedef rapt__dropout dropout_attrs;
 
-enum { PART = 256 };
-
-/* y (+)= x's elements first … last-1, thinned out by selection: what falls out may be anything. */
-static void thin_out(const dropout_attrs *attrs, int64_t first, int64_t last, const real *x, real *y, bool add) {
-    real factor = (real)(1 / (1 - attrs->p));
-    float p = (float)attrs->p, uniform[PART];
-    for (int64_t at = first; at < last; at += PART) {
-        int64_t count = last - at < PART ? last - at : PART;
-        rapt__random_uniform_row(attrs->seed, attrs->stream, (uint64_t)at, count, uniform);
-        for (int64_t i = 0; i < count; i++) {
-            real kept = uniform[i] >= p ? x[at + i] * factor : 0;
-            y[at + i] = add ? y[at + i] + kept : kept;
-        }
-    }
+/* y (+)= x's elements first … last-1, thinned out. */
+static void thin_out(const rapt_call *call, int64_t first, int64_t last, const real *x, real *y, bool add) {
+    KERNELS(call->ctx)->drop(last - first, call->attrs, (uint64_t)first, x + first, y + first, add);
 }
 
 static void forward_rows(void *arg, int64_t first, int64_t last) {
     const rapt_call *call = arg;
-    thin_out(call->attrs, first, last, call->in[0].data, call->out.data, false);
+    thin_out(call, first, last, call->in[0].data, call->out.data, false);
 }
 
 static void backward_rows(void *arg, int64_t first, int64_t last) {
     const rapt_call *call = arg;
-    thin_out(call->attrs, first, last, call->dout, call->din[0].data, call->din[0].add);
+    thin_out(call, first, last, call->dout, call->din[0].data, call->din[0].add);
 }
 
 /* Drawing a number takes as long as touching a few elements. */

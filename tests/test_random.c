@@ -1,3 +1,4 @@
+#include "core/kernels/kernels.h"
 #include "core/random.h"
 #include "tests/unit.h"
 
@@ -92,16 +93,17 @@ START_TEST(rows_equal_the_single_numbers_wherever_they_begin_and_end) {
     const uint64_t seed = UINT64_C(0x123456789abcdef), stream = UINT64_C(0xfedcba987654321);
     const uint64_t starts[] = {0, 1, 2, 31, 32, (UINT64_C(1) << 33) - 5, UINT64_MAX - 70};
     float uniform[71];
-    for (size_t s = 0; s < sizeof starts / sizeof *starts; s++)
-        for (int64_t n = 0; n <= 70; n++) {
-            uniform[n] = -1;
-            rapt__random_uniform_row(seed, stream, starts[s], n, uniform);
-            for (int64_t i = 0; i < n; i++) {
-                double u = rapt_random_uniform(seed, stream, starts[s] + (uint64_t)i);
-                ck_assert(uniform[i] == (float)(floor(u * 0x1p24) * 0x1p-24));
+    for (int k = 0; rapt__kernels_list(k); k++)
+        for (size_t s = 0; s < sizeof starts / sizeof *starts; s++)
+            for (int64_t n = 0; n <= 70; n++) {
+                uniform[n] = -1;
+                rapt__kernels_list(k)->f32->uniform(seed, stream, starts[s], n, uniform);
+                for (int64_t i = 0; i < n; i++) {
+                    double u = rapt_random_uniform(seed, stream, starts[s] + (uint64_t)i);
+                    ck_assert(uniform[i] == (float)(floor(u * 0x1p24) * 0x1p-24));
+                }
+                ck_assert(uniform[n] == -1);
             }
-            ck_assert(uniform[n] == -1);
-        }
 }
 END_TEST
 

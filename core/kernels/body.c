@@ -3,6 +3,7 @@
 #include "core/kernels/kernels.h"
 #include "core/kernels/rows.h"
 #include "core/kernels/tile.h"
+#include "core/kernels/uniform.h"
 
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b)  JOIN_(a, b)
@@ -37,4 +38,6 @@ const REAL(rapt__table) TABLE = {
     .normalise_sums = normalise_sums_row,
     .softmax_backward = softmax_backward_row,
     .adam = adam_row,
+    .uniform = uniform_row,
+    .drop = drop_row,
 };

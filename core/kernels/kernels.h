@@ -17,6 +17,11 @@ typedef struct rapt__adam_f64 {
     double step, root;
 } rapt__adam_f64;
 
+typedef struct rapt__dropout {
+    double p;
+    uint64_t seed, stream;
+} rapt__dropout;
+
 #define KREAL       float
 #define KNAME(name) name##_f32
 #include "core/kernels/table.h"

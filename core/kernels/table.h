@@ -69,4 +69,11 @@ typedef struct KNAME(rapt__table) {
      * p -= lr decay p; m += (1-beta1)(g-m); v = beta2 v + (1-beta2) g^2; p -= step m / (sqrt(v)/root + eps),
      * with l2 p added to g first. */
     void (*adam)(int64_t n, const struct KNAME(rapt__adam) * settings, const KREAL *g, KREAL *p, KREAL *m, KREAL *v);
+
+    /* out[i] = rapt_random_uniform(seed, stream, first + i), rounded towards zero to the 24 bits of a float, so below 1
+     * too. */
+    void (*uniform)(uint64_t seed, uint64_t stream, uint64_t first, int64_t n, float *out);
+    /* Dropout: y (+)= x / (1 - p) where number first + i is >= p, else 0, by selection: what falls out may be
+     * anything. */
+    void (*drop)(int64_t n, const rapt__dropout *dropout, uint64_t first, const KREAL *x, KREAL *y, bool add);
 } KNAME(rapt__table);
