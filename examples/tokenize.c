@@ -4,13 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <rapt/nn.h>
 
 #include "common.h"
-
-enum { PATH_BYTES = 4096 };
+#include "tokenizers.h"
 
 typedef struct settings {
     const char *gpt2, *bert, *load;
@@ -19,24 +17,8 @@ typedef struct settings {
 
 /* ---- the tokenizer ---------------------------------------------------------------------------------------------- */
 
-/* The first of the NULL-terminated names that is in the folder; false, with the error set, if none is. */
-static bool find_in(rapt_ctx *ctx, const char *directory, const char *const *names, char path[PATH_BYTES]) {
-    for (const char *const *name = names; *name; name++)
-        if (snprintf(path, PATH_BYTES, "%s/%s", directory, *name) < PATH_BYTES && access(path, R_OK) == 0) return true;
-    rapt_fail(ctx, RAPT_ERROR_FILE, "%s: there is no %s here", directory, names[0]);
-    return false;
-}
-
-static rapt_tokenizer *load_gpt2(rapt_ctx *ctx, const char *directory) {
-    static const char *const vocab_names[] = {"vocab.json", "gpt2-vocab.json", "encoder.json", NULL};
-    static const char *const merges_names[] = {"merges.txt", "gpt2-merges.txt", "vocab.bpe", NULL};
-    char vocab[PATH_BYTES], merges[PATH_BYTES];
-    if (!find_in(ctx, directory, vocab_names, vocab) || !find_in(ctx, directory, merges_names, merges)) return NULL;
-    return rapt_tokenizer_gpt2(ctx, vocab, merges);
-}
-
 static rapt_tokenizer *load_tokenizer(rapt_ctx *ctx, const settings *s) {
-    if (s->gpt2) return load_gpt2(ctx, s->gpt2);
+    if (s->gpt2) return load_gpt2_tokenizer(ctx, s->gpt2);
     if (s->bert) return rapt_tokenizer_bert(ctx, s->bert, s->cased);
     return rapt_tokenizer_load(ctx, s->load);
 }

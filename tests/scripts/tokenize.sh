@@ -1,7 +1,13 @@
 #!/bin/sh
-# tokenize.sh TOKENIZE TOKENIZER_TRAIN BOOK: both keep their promises, and refuse bad input with one clear line.
+# tokenize.sh TOKENIZE TOKENIZER_TRAIN BOOK OTHER...: both keep their promises, all files come back from their ids, and
+# bad input is refused with one clear line.
 . "$(dirname "$0")/expect.sh"
 tokenize=$(absolute "$1") train=$(absolute "$2") book=$(absolute "$3")
+shift 3
+for file; do
+    set -- "$@" "$(absolute "$file")"
+    shift
+done
 cd "$place" || exit 1
 
 # ---- bad input ----
@@ -41,7 +47,7 @@ cmp idsloadbpejson idsloadbpe || fail "file and folder differ"
 cmp idsloadbpejson idsgpt2bpe || fail "file and published files differ"
 [ "$(wc -l <idsloadbpe)" -eq "$(wc -l <text)" ] || fail "not a line for each line"
 "$tokenize" --load bpe --decode <idsloadbpe | cmp - text || fail "lines don't come back"
-for file in text bpe.json "$tokenize"; do
+for file in text bpe.json "$tokenize" "$book" "$@"; do
     "$tokenize" --load bpe --whole <"$file" | "$tokenize" --load bpe --whole --decode | cmp - "$file" || fail "$file"
 done
 
