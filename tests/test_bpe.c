@@ -132,6 +132,91 @@ START_TEST(a_pair_is_merged_everywhere_before_the_next) {
 }
 END_TEST
 
+/* ---- the definition, as plainly as can be ---- */
+
+enum { LETTERS = 3, PAIRS = 12, WORD = 60 };
+
+typedef struct pair_list {
+    char left[PAIRS][WORD], right[PAIRS][WORD];
+} pair_list;
+
+/* Pairs of tokens that letters and earlier pairs make, which is all that files may hold, in any order. */
+static pair_list random_pairs(uint64_t stream, int count) {
+    char tokens[LETTERS + PAIRS][WORD] = {"a", "b", "c"};
+    int pairs[PAIRS][2];
+    pair_list list = {0};
+    for (int i = 0; i < count; i++) {
+        do {
+            for (int side = 0; side < 2; side++)
+                pairs[i][side] = (int)random_below(stream, random_below(stream, (uint64_t)(9 * i + side), 1 << 30),
+                                                   (uint32_t)(LETTERS + i));
+            snprintf(tokens[LETTERS + i], WORD, "%.20s%.20s", tokens[pairs[i][0]], tokens[pairs[i][1]]);
+            stream += 1000;
+            for (int j = 0; j < LETTERS + i; j++)
+                if (strcmp(tokens[j], tokens[LETTERS + i]) == 0) tokens[LETTERS + i][0] = 0;
+        } while (!tokens[LETTERS + i][0] || strlen(tokens[LETTERS + i]) > 16);
+    }
+    for (int i = 0; i < count; i++) {
+        int place = (int)rapt_random_permuted(stream, 1, count, i);
+        strcpy(list.left[place], tokens[pairs[i][0]]);
+        strcpy(list.right[place], tokens[pairs[i][1]]);
+    }
+    return list;
+}
+
+static bool is_part(const char *word, const int *start, int part, const char *token) {
+    size_t bytes = (size_t)(start[part + 1] - start[part]);
+    return strlen(token) == bytes && memcmp(word + start[part], token, bytes) == 0;
+}
+
+/* Merges everywhere the pair that comes first in the list, until no pair of it is left. */
+static ids_text merged_plainly(const pair_list *pairs, int count, const char *word) {
+    int start[WORD + 1], parts = (int)strlen(word); /* part i is from start[i] to start[i + 1] */
+    for (int i = 0; i <= parts; i++) start[i] = i;
+    for (int rank = 0; rank < count; rank++) {
+        int kept = 0;
+        for (int i = 0; i < parts; kept++) {
+            bool here = i + 1 < parts && is_part(word, start, i, pairs->left[rank]) &&
+                        is_part(word, start, i + 1, pairs->right[rank]);
+            start[kept] = start[i];
+            i += here ? 2 : 1;
+        }
+        start[kept] = start[parts];
+        if (kept < parts) rank = -1;
+        parts = kept;
+    }
+    ids_text list = {""};
+    for (int i = 0, used = 0; i < parts; i++)
+        used += sprintf(list.text + used, i ? "|%.*s" : "%.*s", start[i + 1] - start[i], word + start[i]);
+    return list;
+}
+
+START_TEST(any_list_of_merges_gives_what_its_definition_gives) {
+    for (uint64_t stream = 0; stream < 300; stream++) {
+        int count = 1 + (int)random_below(stream, 0, PAIRS);
+        pair_list pairs = random_pairs(stream, count);
+        char vocab[4000] = "{\"a\":0,\"b\":1,\"c\":2", merges[4000] = "";
+        for (int i = 0; i < count; i++) {
+            sprintf(vocab + strlen(vocab), ",\"%s%s\":%d", pairs.left[i], pairs.right[i], LETTERS + i);
+            sprintf(merges + strlen(merges), "%s %s\n", pairs.left[i], pairs.right[i]);
+        }
+        strcat(vocab, "}");
+        folder f = folder_new();
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        const rapt_tokenizer *t = from_files(ctx, &f, vocab, merges);
+        for (uint64_t w = 0; w < 20; w++) {
+            char word[WORD] = "";
+            int length = 1 + (int)random_below(stream, 100 * w, WORD - 2);
+            for (int i = 0; i < length; i++)
+                word[i] = (char)('a' + random_below(stream, 100 * w + 1 + (uint64_t)i, w % 2 ? LETTERS : 2));
+            ck_assert_str_eq(list_tokens(t, word).text, merged_plainly(&pairs, count, word).text);
+        }
+        rapt_ctx_free(ctx);
+        folder_free(&f);
+    }
+}
+END_TEST
+
 START_TEST(a_byte_without_a_token_is_named_with_its_place) {
     folder f = folder_new();
     rapt_ctx *ctx = rapt_ctx_new(NULL);
@@ -181,7 +266,7 @@ static int64_t random_text(uint64_t stream, char *out, int64_t limit) {
 START_TEST(any_bytes_come_back) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     const rapt_tokenizer *t = train(ctx, corpus, 300);
-    for (uint64_t stream = 0; stream < 5000; stream++) {
+    for (uint64_t stream = 0; stream < 100000; stream++) {
         char bytes[200];
         int64_t count = random_text(stream, bytes, sizeof bytes);
         rapt_mark mark = rapt_scope_begin(ctx);
@@ -582,13 +667,13 @@ END_TEST
 
 UNIT_MAIN("bpe", texts_are_cut_where_gpt2_cuts_them, each_byte_has_a_character_of_its_own,
           the_lowest_rank_is_merged_first_and_from_the_left, a_pair_is_merged_everywhere_before_the_next,
-          a_byte_without_a_token_is_named_with_its_place, long_words_take_linear_time, any_bytes_come_back,
-          a_book_comes_back, the_same_text_gives_the_same_ids, special_tokens_are_found_only_when_asked,
-          ids_outside_the_vocabulary_are_refused, a_stream_never_gives_a_part_of_a_character,
-          an_emoji_over_two_tokens_is_given_with_the_second, a_stream_gives_what_decoding_gives,
-          training_merges_the_most_frequent_pair_each_time, among_equals_the_pair_of_older_tokens_is_merged,
-          training_stops_when_no_pair_is_frequent_enough, training_wants_a_text_and_room_for_the_bytes,
-          training_on_extreme_words_takes_no_quadratic_time, what_is_saved_loads_again,
-          other_programs_tokenizer_json_loads, a_malformed_tokenizer_json_is_one_clear_error,
+          any_list_of_merges_gives_what_its_definition_gives, a_byte_without_a_token_is_named_with_its_place,
+          long_words_take_linear_time, any_bytes_come_back, a_book_comes_back, the_same_text_gives_the_same_ids,
+          special_tokens_are_found_only_when_asked, ids_outside_the_vocabulary_are_refused,
+          a_stream_never_gives_a_part_of_a_character, an_emoji_over_two_tokens_is_given_with_the_second,
+          a_stream_gives_what_decoding_gives, training_merges_the_most_frequent_pair_each_time,
+          among_equals_the_pair_of_older_tokens_is_merged, training_stops_when_no_pair_is_frequent_enough,
+          training_wants_a_text_and_room_for_the_bytes, training_on_extreme_words_takes_no_quadratic_time,
+          what_is_saved_loads_again, other_programs_tokenizer_json_loads, a_malformed_tokenizer_json_is_one_clear_error,
           a_malformed_vocabulary_is_one_clear_error, characters_have_no_vocabulary_file, every_allocation_may_fail,
           gpt2s_own_files_give_its_ids)

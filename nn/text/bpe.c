@@ -10,18 +10,18 @@
 static bool need_word_capacity(rapt__bpe *bpe, int64_t bytes) {
     if (bytes <= bpe->word_capacity) return true;
     rapt_ctx *ctx = bpe->base.ctx;
-    if (bytes > INT32_MAX / 2) {
+    if (bytes > INT32_MAX / 6) {
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "tokenizer: a word of %" PRId64 " bytes is too long", bytes);
         return false;
     }
     int64_t capacity = bytes < 32 ? 64 : 2 * bytes;
     rapt__give(bpe->symbols);
-    rapt__give(bpe->heap);
     rapt__give(bpe->changed);
     bpe->symbols = rapt__take(ctx, (size_t)capacity * sizeof *bpe->symbols);
-    bpe->heap = rapt__take(ctx, 3 * (size_t)capacity * sizeof *bpe->heap);
     bpe->changed = rapt__take(ctx, (size_t)capacity * sizeof *bpe->changed);
-    bpe->word_capacity = bpe->symbols && bpe->heap && bpe->changed ? capacity : 0;
+    /* Each merge makes two pairs at most, and there are fewer merges than symbols. */
+    bool queued = rapt__rank_queue_reserve(ctx, &bpe->queue, 3 * capacity);
+    bpe->word_capacity = bpe->symbols && queued && bpe->changed ? capacity : 0;
     return bpe->word_capacity > 0;
 }
 
@@ -41,37 +41,14 @@ static bool fill_symbols(rapt__bpe *bpe, const char *text, int64_t begin, int64_
     return true;
 }
 
-/* ---- what can be merged: a heap, least rank first, then leftmost ------------------------------------------------ */
+/* ---- merging: the pairs of least rank, all at once, until there are none ---------------------------------------- */
 
-static uint64_t heap_entry(int32_t rank, int32_t position) { return (uint64_t)rank << 32 | (uint32_t)position; }
-
-static void heap_push(uint64_t *heap, int64_t *count, uint64_t entry) {
-    int64_t i = (*count)++;
-    for (; i > 0 && heap[(i - 1) / 2] > entry; i = (i - 1) / 2) heap[i] = heap[(i - 1) / 2];
-    heap[i] = entry;
-}
-
-static uint64_t heap_pop(uint64_t *heap, int64_t *count) {
-    uint64_t top = heap[0], last = heap[--*count];
-    int64_t i = 0;
-    for (int64_t child = 1; child < *count; i = child, child = 2 * i + 1) {
-        if (child + 1 < *count && heap[child + 1] < heap[child]) child++;
-        if (last <= heap[child]) break;
-        heap[i] = heap[child];
-    }
-    heap[i] = last;
-    return top;
-}
-
-/* ---- merging ---------------------------------------------------------------------------------------------------- */
-
-/* Looks up the merge of the symbol at position with the next, which are new neighbours. */
-static void join(rapt__bpe *bpe, int32_t position, int64_t *heap_count) {
-    if (position < 0) return;
+/* The merge of the symbol at position with the next, which are new neighbours; true if there is one. */
+static bool join(rapt__bpe *bpe, int32_t position) {
     rapt__bpe_symbol *symbol = &bpe->symbols[position];
-    if (symbol->next < 0 || symbol->rank >= 0) return;
+    if (symbol->next < 0 || symbol->rank >= 0) return false;
     symbol->rank = rapt__map_get(&bpe->ranks, rapt__pair_key(symbol->id, bpe->symbols[symbol->next].id));
-    if (symbol->rank >= 0) heap_push(bpe->heap, heap_count, heap_entry(symbol->rank, position));
+    return symbol->rank >= 0;
 }
 
 static void merge_with_next(rapt__bpe *bpe, int32_t position) {
@@ -83,31 +60,72 @@ static void merge_with_next(rapt__bpe *bpe, int32_t position) {
     if (symbol->previous >= 0) symbols[symbol->previous].rank = -1;
 }
 
-/* All places where the pair of least rank stands, from left to right; only then are their new neighbours looked at, so
- * that the result is GPT-2's for any list of merges. */
-static void merge_least(rapt__bpe *bpe, int64_t *heap_count) {
-    uint64_t *heap = bpe->heap;
-    int32_t rank = (int32_t)(heap[0] >> 32);
-    int64_t changed = 0;
-    while (*heap_count > 0 && (int32_t)(heap[0] >> 32) == rank) {
-        int32_t position = (int32_t)heap_pop(heap, heap_count);
-        if (bpe->symbols[position].rank != rank) continue; /* a neighbour has merged meanwhile */
+/* Merges the pairs of a rank that stand in a row from position on. */
+static void merge_row(rapt__bpe *bpe, int32_t position, int32_t rank) {
+    for (; position >= 0 && bpe->symbols[position].rank == rank; position = bpe->symbols[position].next) {
         merge_with_next(bpe, position);
-        bpe->changed[changed++] = position;
-    }
-    for (int64_t i = 0; i < changed; i++) {
-        join(bpe, bpe->symbols[bpe->changed[i]].previous, heap_count);
-        join(bpe, bpe->changed[i], heap_count);
+        bpe->changed[bpe->changed_count++] = position;
     }
 }
 
-static bool encode_new_word(rapt__bpe *bpe, const char *text, int64_t begin, int64_t count, rapt__ids *ids) {
+static void join_and_queue(rapt__bpe *bpe, int32_t position) {
+    if (position >= 0 && join(bpe, position)) rapt__rank_queue_push(&bpe->queue, bpe->symbols[position].rank, position);
+}
+
+/* Where the row of pairs of one rank that position is in begins. Only pairs of two equal symbols make one. */
+static int32_t row_start(const rapt__bpe *bpe, int32_t position) {
+    const rapt__bpe_symbol *symbols = bpe->symbols;
+    int32_t rank = symbols[position].rank, before;
+    while ((before = symbols[position].previous) >= 0 && symbols[before].rank == rank) position = before;
+    return position;
+}
+
+/* All places where the pair of a rank stands; only then are the new pairs looked at, so that the result is GPT-2's for
+ * any list of merges. */
+static void merge_all(rapt__bpe *bpe, int32_t rank) {
+    const rapt__rank_entry *entries = bpe->queue.entries;
+    for (int32_t i = rapt__rank_queue_take(&bpe->queue, rank); i >= 0; i = entries[i].next) {
+        int32_t position = entries[i].position;
+        if (bpe->symbols[position].rank != rank) continue; /* a neighbour has merged meanwhile */
+        merge_row(bpe, row_start(bpe, position), rank);
+    }
+    for (; bpe->changed_count > 0; bpe->changed_count--) {
+        int32_t position = bpe->changed[bpe->changed_count - 1];
+        join_and_queue(bpe, position);
+        join_and_queue(bpe, bpe->symbols[position].previous);
+    }
+}
+
+static void merge(rapt__bpe *bpe, int32_t count) {
+    bpe->queue.used = 0;
+    for (int32_t i = count - 1; i >= 0; i--) join_and_queue(bpe, i); /* lists begin with what was queued last */
+    for (int32_t rank; (rank = rapt__rank_queue_least(&bpe->queue)) >= 0;) merge_all(bpe, rank);
+}
+
+/* ---- words ------------------------------------------------------------------------------------------------------ */
+
+/* Where text[at…] may be cut, since no merge has its seam there; end at the latest. */
+static int64_t part_end(const rapt__bpe *bpe, const char *text, int64_t at, int64_t end) {
+    while (++at < end) {
+        int seam = (unsigned char)text[at - 1] << 8 | (unsigned char)text[at];
+        if (!(bpe->seams[seam / 8] >> seam % 8 & 1)) break;
+    }
+    return at;
+}
+
+static bool encode_part(rapt__bpe *bpe, const char *text, int64_t begin, int64_t count, rapt__ids *ids) {
     if (!need_word_capacity(bpe, count) || !fill_symbols(bpe, text, begin, count)) return false;
-    int64_t heap_count = 0;
-    for (int32_t i = 0; i < count; i++) join(bpe, i, &heap_count);
-    while (heap_count > 0) merge_least(bpe, &heap_count);
+    merge(bpe, (int32_t)count);
     for (int32_t i = 0; i >= 0; i = bpe->symbols[i].next)
         if (!rapt__ids_add(ids, bpe->symbols[i].id)) return false;
+    return true;
+}
+
+static bool encode_new_word(rapt__bpe *bpe, const char *text, int64_t begin, int64_t count, rapt__ids *ids) {
+    for (int64_t at = begin, end = begin + count, stop; at < end; at = stop) {
+        stop = part_end(bpe, text, at, end);
+        if (!encode_part(bpe, text, at, stop - at, ids)) return false;
+    }
     return true;
 }
 
@@ -152,7 +170,7 @@ static void destroy(void *object) {
     rapt__give(bpe->merges);
     rapt__give(bpe->cache);
     rapt__give(bpe->symbols);
-    rapt__give(bpe->heap);
+    rapt__rank_queue_free(&bpe->queue);
     rapt__give(bpe->changed);
     rapt__tokenizer_destroy(object);
 }
@@ -163,11 +181,21 @@ rapt__bpe *rapt__bpe_new(rapt_ctx *ctx) {
     return bpe;
 }
 
+static void note_seam(rapt__bpe *bpe, int32_t left, int32_t right) {
+    int64_t left_bytes, right_bytes;
+    const char *left_text = rapt__vocabulary_text(&bpe->tokens, left, &left_bytes);
+    const char *right_text = rapt__vocabulary_text(&bpe->tokens, right, &right_bytes);
+    if (left_bytes == 0 || right_bytes == 0) return;
+    int seam = (unsigned char)left_text[left_bytes - 1] << 8 | (unsigned char)right_text[0];
+    bpe->seams[seam / 8] |= (uint8_t)(1 << seam % 8);
+}
+
 bool rapt__bpe_add_merge(rapt__bpe *bpe, int32_t left, int32_t right, int32_t result) {
     rapt_ctx *ctx = bpe->base.ctx;
     if (!rapt__grow(ctx, (void **)&bpe->merges, bpe->merge_count, &bpe->merge_capacity, sizeof *bpe->merges))
         return false;
     if (!rapt__map_put(ctx, &bpe->ranks, rapt__pair_key(left, right), (int32_t)bpe->merge_count)) return false;
+    note_seam(bpe, left, right);
     bpe->merges[bpe->merge_count++] = (rapt__merge){left, right, result};
     return true;
 }
@@ -182,7 +210,8 @@ rapt_tokenizer *rapt__bpe_done(rapt__bpe *bpe) {
     bpe->base.vocab = bpe->tokens.count;
     for (int byte = 0; byte < 256; byte++)
         bpe->byte_ids[byte] = rapt__vocabulary_find(&bpe->tokens, &(char){(char)byte}, 1);
-    if (rapt_ctx_status(bpe->base.ctx) == RAPT_OK)
+    if (rapt_ctx_status(bpe->base.ctx) == RAPT_OK &&
+        rapt__rank_queue_begin(bpe->base.ctx, &bpe->queue, bpe->merge_count))
         bpe->cache = rapt__take_zeroed(bpe->base.ctx, RAPT__CACHE_SLOTS * sizeof *bpe->cache);
     return rapt__tokenizer_done(bpe);
 }

@@ -3,6 +3,7 @@
 #define RAPT_NN_BPE_H
 
 #include "nn/text/map.h"
+#include "nn/text/rank_queue.h"
 #include "nn/text/tokenizer.h"
 #include "nn/text/vocabulary.h"
 #include "nn/text/word_cache.h"
@@ -23,12 +24,14 @@ typedef struct rapt__bpe {
     int32_t byte_ids[256];   /* -1: no token is that byte */
     rapt__merge *merges;     /* [merge_count], by rank */
     int64_t merge_count, merge_capacity;
-    rapt__map ranks; /* of pairs of ids */
+    rapt__map ranks;     /* of pairs of ids */
+    uint8_t seams[8192]; /* bit 256 a + b: some merge has byte a at the end of left and b at the start of right */
     rapt__cached_word *cache;
     /* For the word being encoded, and shorter ones. */
     rapt__bpe_symbol *symbols; /* [word_capacity] */
-    uint64_t *heap;            /* [3 word_capacity]: rank and position of what can be merged */
+    rapt__rank_queue queue;    /* what can be merged */
     int32_t *changed;          /* [word_capacity]: positions where a merge took place */
+    int64_t changed_count;
     int64_t word_capacity;
 } rapt__bpe;
 
