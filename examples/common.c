@@ -129,7 +129,7 @@ static void print_help(const command_line *line) {
         const option *o = &line->options[i];
         static const char *const values[] = {"", " TEXT", " N", " X", " N"};
         char name[64];
-        snprintf(name, sizeof name, "--%s%s", o->name, values[o->kind]);
+        snprintf(name, sizeof name, "--%s%s", o->name, o->alone ? " [TEXT]" : values[o->kind]);
         printf("  %-20s %s", name, o->help);
         const char *otherwise = NULL;
         char text[64];
@@ -178,6 +178,11 @@ command parse_command_line(const command_line *line, int arguments, char **argum
                 return COMMAND_WRONG;
             }
             *(bool *)o->value = true;
+            continue;
+        }
+        bool alone = !equals && (i + 1 == arguments || strncmp(argument[i + 1], "--", 2) == 0);
+        if (alone && o->alone) {
+            *(const char **)o->value = o->alone;
             continue;
         }
         if (!equals && i + 1 == arguments) {

@@ -26,8 +26,9 @@ typedef struct option {
     double low, high; /* integers and numbers: the range, both ends included */
     bool above_low;   /* low itself is excluded */
     const char *help;
-    bool kept;  /* part of a checkpoint */
-    bool fixed; /* can't change when a run is resumed */
+    const char *alone; /* text: the value where none follows; NULL: one must */
+    bool kept;         /* part of a checkpoint */
+    bool fixed;        /* can't change when a run is resumed */
     bool given;
 } option;
 
