@@ -41,7 +41,8 @@ RAPT_API rapt_tensor *rapt_gelu_tanh(rapt_tensor *x); /* its approximation by ta
 
 /* ---- reductions --------------------------------------------------------------------------------------------- */
 
-/* Over the given axes; count 0: over all. keep: reduced axes stay with size 1. */
+/* Over the given axes; count 0: over all. keep: reduced axes stay with size 1. Of no elements the sum is 0; mean and
+ * variance are NaN, as is the unbiased variance of one. */
 RAPT_API rapt_tensor *rapt_sum(rapt_tensor *x, int count, const int *axes, bool keep);
 RAPT_API rapt_tensor *rapt_mean(rapt_tensor *x, int count, const int *axes, bool keep);
 /* The mean square distance from the mean; unbiased: divided by n - 1 instead of n. */

@@ -1,4 +1,5 @@
-/* y = sum of (x - mean)^2 over some axes / d, with d = n, or n - 1 if unbiased; in two passes, in double
+/* y = sum of (x - mean)^2 over some axes / d, with d = n, or n - 1 if unbiased; of nothing: NaN; in two passes, in
+ * double
  * dx = 2 (x - mean) / d dy */
 #include "ops/reduce.h"
 
@@ -6,7 +7,8 @@ enum { BLOCK = 1024 };
 
 static double divisor(const rapt_call *call) {
     const rapt__reduction *attrs = call->attrs;
-    return (double)(rapt__reduction_count(call) - attrs->unbiased);
+    int64_t count = rapt__reduction_count(call);
+    return (double)(count > 0 ? count - attrs->unbiased : 0);
 }
 
 /* saved[0]: the means, in double. */

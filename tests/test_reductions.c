@@ -186,6 +186,12 @@ START_TEST(nothing_sums_to_0_and_has_no_mean_and_no_largest) {
     ck_values(total(x), 1, VALUES(0));
     ck_assert_double_nan(rapt_item(rapt_mean(x, 0, NULL, false)));
     ck_shape(rapt_mean(x, 1, (int[]){1}, true), SHAPE(0, 1));
+    for (int unbiased = 0; unbiased < 2; unbiased++) {
+        ck_assert_double_nan(rapt_item(rapt_var(x, 0, NULL, false, unbiased)));
+        rapt_tensor *columns = rapt_var(x, 1, (int[]){0}, false, unbiased);
+        ck_shape(columns, SHAPE(2));
+        for (int i = 0; i < 2; i++) ck_assert_double_nan(rapt_at(columns, i));
+    }
     ck_assert(rapt_is_nil(rapt_max(x, 0)));
     ck_error(ctx, RAPT_ERROR_SHAPE, "max: axis 0 of [0,2] is empty");
     rapt_ctx_free(ctx);
