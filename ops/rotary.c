@@ -141,6 +141,9 @@ static rapt_status rotary_shape(rapt_call *call) {
                            (long long)dims, (long long)x->shape[3]);
     if (!(attrs->base > 0 && attrs->base < (double)INFINITY))
         return rapt_reject(call, RAPT_ERROR_ARGUMENT, "base must be above 0 and finite, not %g", attrs->base);
+    const int64_t limit = INT64_C(1) << 53; /* where doubles begin to skip numbers */
+    if (attrs->first < -limit || attrs->first > limit - x->shape[2])
+        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "positions from %lld on go beyond 2^53", (long long)attrs->first);
     if (call->inputs > POSITIONS && call->in[POSITIONS].data) status = check_positions(call);
     return status ? status : rapt_out_like(call, X);
 }
@@ -149,6 +152,7 @@ static const rotary_attrs plain = {.base = 10000, .first = 3};
 static const rotary_attrs interleaved = {.base = 100, .interleaved = true};
 static const rotary_attrs partly = {.base = 10000, .dims = 2, .first = 1};
 static const rotary_attrs odd = {.base = 10000, .dims = 3};
+static const rotary_attrs far = {.base = 10000, .first = INT64_MAX - 1};
 static const double some_positions[] = {0, 5, 2, 7, 1, 1};
 
 #define HEADS                                                                                                          \
@@ -174,6 +178,10 @@ static const rapt_sample samples[] = {
      .in = {HEADS, {.ndim = 2, .shape = {3, 2}, .type = RAPT_I64}},
      .attrs = &plain,
      .error = "rotary: positions must be [B,T] of x [B,H,T,d]: [3,2] and [2,2,3,4]"},
+    {.inputs = 2,
+     .in = {HEADS, ABSENT},
+     .attrs = &far,
+     .error = "rotary: positions from 9223372036854775806 on go beyond 2^53"},
     {.inputs = 2,
      .in = {{.ndim = 3, .shape = {2, 3, 4}}, ABSENT},
      .attrs = &plain,
