@@ -457,7 +457,9 @@ rapt_status rapt_backward_from(rapt_tensor *y, rapt_tensor *gradient) {
 
 rapt_tensor *rapt_requires_grad(rapt_tensor *t) {
     if (!t || t->ctx->status || rapt_is_nil(t)) return t;
-    if (!rapt__is_floating(t->type)) {
+    if (!t->live || !t->storage) {
+        rapt_fail(t->ctx, RAPT_ERROR_STATE, "requires_grad: this tensor is gone already");
+    } else if (!rapt__is_floating(t->type)) {
         rapt_fail(t->ctx, RAPT_ERROR_TYPE, "requires_grad: needs f32 or f64, not %s", rapt_type_name(t->type));
     } else if (t->base || t->node >= 0) {
         rapt_fail(t->ctx, RAPT_ERROR_STATE, "requires_grad: this tensor is the result of an operation");
@@ -471,7 +473,7 @@ rapt_tensor *rapt_requires_grad(rapt_tensor *t) {
 
 rapt_tensor *rapt_grad(rapt_tensor *t) {
     if (!t) return NULL;
-    if (t->ctx->status || !t->has_gradient || !t->leaf) return &t->ctx->nil;
+    if (t->ctx->status || !t->has_gradient || !t->leaf || !t->live) return &t->ctx->nil;
     return rapt__tensor_over(t->ctx, t->gradient, t->type, t->ndim, t->shape, t->stride, 0);
 }
 

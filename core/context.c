@@ -218,5 +218,9 @@ void rapt_random_set(rapt_ctx *ctx, rapt_random_state state) {
 }
 
 void rapt_parallel(rapt_ctx *ctx, int64_t chunks, void (*body)(void *arg, int64_t chunk, int thread), void *arg) {
-    if (ctx) rapt__workers_run(ctx->workers, chunks, body, arg);
+    if (!ctx) return;
+    if (body)
+        rapt__workers_run(ctx->workers, chunks, body, arg);
+    else
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "parallel: body is NULL");
 }

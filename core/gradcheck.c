@@ -95,6 +95,7 @@ static bool run_backward(const subject *s, rapt_ctx *ctx, void (*between)(void *
                          rapt_gradcheck_report *report) {
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *y = s->f(s->user, s->in);
+    if (!y) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "gradcheck: the function returned NULL");
     rapt_tensor *w = ctx->status ? y : rapt_zeros(ctx, y->type, y->ndim, y->shape);
     for (int64_t i = 0; i < rapt_size(w); i++) rapt__store(rapt_data_mut(w), w->type, i, draw(STREAM_WEIGHTS, i));
     if (between && !ctx->status) between(s->user, y);
@@ -156,6 +157,18 @@ static void check_subject(const subject *s, rapt_ctx *ctx, void (*between)(void 
     if (ctx->status) fail(report, "%s", rapt_ctx_error(ctx));
 }
 
+static rapt_status check_arguments(rapt_ctx *ctx, const subject *s) {
+    if (ctx->status) return ctx->status;
+    if (!s->f) return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "gradcheck: the function is NULL");
+    for (int i = 0; i < s->inputs; i++) {
+        const rapt_tensor *t = s->in[i];
+        if (t && t->ctx != ctx) return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "gradcheck: inputs are of two contexts");
+        if (t && (!t->live || !t->storage))
+            return rapt_fail(ctx, RAPT_ERROR_STATE, "gradcheck: input %d is nil or used after its scope ended", i);
+    }
+    return RAPT_OK;
+}
+
 rapt_status rapt_gradcheck_function(rapt_tensor *(*f)(void *user, rapt_tensor *const *inputs), void *user, int inputs,
                                     rapt_tensor *const *in, rapt_gradcheck_report *report) {
     rapt_gradcheck_report own;
@@ -163,9 +176,9 @@ rapt_status rapt_gradcheck_function(rapt_tensor *(*f)(void *user, rapt_tensor *c
     *report = (rapt_gradcheck_report){0};
     subject s = {.f = f, .user = user, .inputs = inputs, .in = in, .name = "function"};
     rapt_ctx *ctx = NULL;
-    for (int i = 0; i < inputs && !ctx; i++) ctx = rapt_ctx_of(in[i]);
+    for (int i = 0; in && i < inputs && !ctx; i++) ctx = rapt_ctx_of(in[i]);
     if (!ctx) return RAPT_ERROR_ARGUMENT;
-    if (ctx->status) return ctx->status;
+    if (check_arguments(ctx, &s)) return ctx->status;
     check_subject(&s, ctx, NULL, NULL, report);
     if (!ctx->status && report->checked == 0) fail(report, "function: no f64 input wants a gradient");
     if (ctx->status) return ctx->status;
@@ -394,6 +407,10 @@ rapt_status rapt_gradcheck(const rapt_op *op, rapt_gradcheck_report *report) {
     rapt_gradcheck_report own;
     if (!report) report = &own;
     *report = (rapt_gradcheck_report){0};
+    if (!op) {
+        fail(report, "no operation");
+        return RAPT_ERROR_ARGUMENT;
+    }
     check_record(op, report);
     for (int i = 0; i < op->samples_count && !report->failures; i++) check_sample(op, &op->samples[i], report);
     return report->failures ? RAPT_ERROR_NUMBER : RAPT_OK;

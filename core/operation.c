@@ -9,6 +9,7 @@
 /* ---- for shape rules ---- */
 
 rapt_status rapt_reject(rapt_call *call, rapt_status status, const char *format, ...) {
+    if (!call) return RAPT_ERROR_ARGUMENT;
     char reason[sizeof call->ctx->message];
     va_list arguments;
     va_start(arguments, format);
@@ -18,10 +19,12 @@ rapt_status rapt_reject(rapt_call *call, rapt_status status, const char *format,
 }
 
 rapt_status rapt_out(rapt_call *call, rapt_type type, int ndim, const int64_t *shape) {
+    if (!call) return RAPT_ERROR_ARGUMENT;
     rapt_array *out = &call->out;
     if (ndim < 0 || ndim > RAPT_MAX_DIMS)
         return rapt_reject(call, RAPT_ERROR_SHAPE, "the result would have %d dimensions; a tensor has 0 to %d", ndim,
                            (int)RAPT_MAX_DIMS);
+    if (ndim > 0 && !shape) return rapt_reject(call, RAPT_ERROR_ARGUMENT, "the result's shape is NULL");
     out->type = type;
     out->ndim = ndim;
     if (ndim) memmove(out->shape, shape, (size_t)ndim * sizeof *shape);
@@ -33,6 +36,8 @@ rapt_status rapt_out(rapt_call *call, rapt_type type, int ndim, const int64_t *s
 }
 
 rapt_status rapt_out_like(rapt_call *call, int input) {
+    if (!call || input < 0 || input >= call->inputs || call->in[input].ndim < 0)
+        return rapt_reject(call, RAPT_ERROR_ARGUMENT, "has no input %d for its result to be like", input);
     const rapt_array *in = &call->in[input];
     return rapt_out(call, in->type, in->ndim, in->shape);
 }
@@ -49,6 +54,7 @@ static rapt_type broadcast_type(const rapt_call *call) {
 }
 
 rapt_status rapt_out_broadcast(rapt_call *call) {
+    if (!call) return RAPT_ERROR_ARGUMENT;
     int ndim = 0;
     int64_t shape[RAPT_MAX_DIMS];
     for (int i = 0; i < call->inputs; i++)
@@ -80,6 +86,7 @@ int rapt_axis(rapt_call *call, int64_t axis, int ndim) {
 enum { SCRATCH_HEADER = 64 };
 
 void *rapt_scratch(rapt_call *call, size_t bytes) {
+    if (!call) return NULL;
     if (bytes > SIZE_MAX / 4) {
         rapt_fail(call->ctx, RAPT_ERROR_MEMORY, "out of memory (%zu bytes)", bytes);
         return NULL;
@@ -150,9 +157,22 @@ static const rapt_op contiguous = {
 enum { FEW_INPUTS = 8 };
 
 static rapt_ctx *context_of(int inputs, rapt_tensor *const *in) {
-    for (int i = 0; i < inputs; i++)
+    for (int i = 0; in && i < inputs; i++)
         if (in[i]) return in[i]->ctx;
     return NULL;
+}
+
+/* A user's record may lack anything. */
+static bool complete(rapt_ctx *ctx, const rapt_op *op, const void *attrs) {
+    const char *name = op && op->name ? op->name : "apply", *lacks = NULL;
+    if (!op)
+        lacks = "no operation";
+    else if (!op->name || !op->shape)
+        lacks = "the operation has no name or no shape rule";
+    else if (op->attrs_bytes && !attrs)
+        lacks = "no attributes";
+    if (lacks) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: %s", name, lacks);
+    return !lacks;
 }
 
 static bool right_number(rapt_ctx *ctx, const rapt_op *op, int inputs, rapt_tensor *const *in) {
@@ -285,7 +305,8 @@ rapt_tensor *rapt_apply(const rapt_op *op, const void *attrs, int inputs, rapt_t
     rapt_ctx *ctx = context_of(inputs, in);
     if (!ctx) return NULL;
     if (ctx->status) return &ctx->nil;
-    if (!right_number(ctx, op, inputs, in) || !usable(ctx, op, inputs, in) || !one_floating_type(ctx, op, inputs, in))
+    if (!complete(ctx, op, attrs) || !right_number(ctx, op, inputs, in) || !usable(ctx, op, inputs, in) ||
+        !one_floating_type(ctx, op, inputs, in))
         return &ctx->nil;
     rapt_call call = {.ctx = ctx, .op = op, .attrs = attrs, .inputs = inputs};
     rapt_array few_arrays[FEW_INPUTS], *arrays = few_arrays;

@@ -186,6 +186,7 @@ static void begin_values(entry *e) {
 /* Room for one more entry, and its full name; NULL on error. */
 static char *new_name(rapt_params *params, const char *name, entry **entries, int64_t count, int64_t *capacity) {
     rapt_ctx *ctx = params->root->ctx;
+    if (!name) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "params: a parameter needs a name");
     if (ctx->status || !rapt__grow(ctx, (void **)entries, count, capacity, sizeof **entries)) return NULL;
     char *full = join(params, name, "");
     if (!full) return NULL;
@@ -214,7 +215,8 @@ rapt_tensor *rapt_param(rapt_params *params, const char *name, int ndim, const i
 rapt_status rapt_param_alias(rapt_params *params, const char *alias, rapt_tensor *parameter) {
     if (!params) return RAPT_ERROR_ARGUMENT;
     root *r = params->root;
-    if (rapt_is_nil(parameter)) return rapt_fail(r->ctx, RAPT_ERROR_ARGUMENT, "params: nothing to call \"%s\"", alias);
+    if (rapt_is_nil(parameter))
+        return rapt_fail(r->ctx, RAPT_ERROR_ARGUMENT, "params: nothing to call \"%s\"", alias ? alias : "");
     char *full = new_name(params, alias, &r->aliases, r->alias_count, &r->alias_capacity);
     if (!full) return r->ctx->status;
     r->aliases[r->alias_count++] = (entry){.name = full, .tensor = parameter};

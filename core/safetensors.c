@@ -411,8 +411,9 @@ rapt_tensor *rapt_safetensors_get(rapt_safetensors *file, const char *name) {
 rapt_status rapt_safetensors_describe(const rapt_safetensors *file, const char *name, rapt_array *array) {
     rapt__stored stored = {0};
     rapt_status status = rapt__stored_find(file, name, &stored);
-    *array = stored.array;
-    return status;
+    if (array) *array = stored.array;
+    if (status || array) return status;
+    return rapt_fail(file->source.ctx, RAPT_ERROR_ARGUMENT, "safetensors: no place to describe \"%.128s\" in", name);
 }
 
 static bool same_shape(const rapt_array *a, const rapt_tensor *t) {
@@ -436,7 +437,7 @@ rapt_status rapt_safetensors_read(const rapt_safetensors *file, const char *name
     rapt__stored stored;
     rapt_status status = rapt__stored_find(file, name, &stored);
     if (status) return status;
-    if (rapt_is_nil(into) || !rapt_is_contiguous(into))
+    if (rapt_is_nil(into) || !into->storage || !rapt_is_contiguous(into))
         return rapt_fail(file->source.ctx, RAPT_ERROR_ARGUMENT, "safetensors: needs a contiguous tensor to read into");
     if (!fits(&stored, into)) return RAPT_ERROR_FILE;
     return rapt__stored_read(&stored, 0, into->size, into->type, rapt_data_mut(into));

@@ -157,7 +157,11 @@ rapt_tensor *rapt__tensor_new(rapt_ctx *ctx, const char *who, rapt_type type, in
         rapt_fail(ctx, RAPT_ERROR_TYPE, "%s: unknown element type %d", who, (int)type);
         return &ctx->nil;
     }
-    if (ndim < 0 || ndim > RAPT_MAX_DIMS || (ndim > 0 && !shape)) {
+    if (ndim > 0 && !shape) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: shape is NULL, with %d dimensions", who, ndim);
+        return &ctx->nil;
+    }
+    if (ndim < 0 || ndim > RAPT_MAX_DIMS) {
         rapt_fail(ctx, RAPT_ERROR_SHAPE, "%s: %d dimensions; a tensor has 0 to %d", who, ndim, (int)RAPT_MAX_DIMS);
         return &ctx->nil;
     }
@@ -267,7 +271,12 @@ rapt_tensor *rapt_detach(rapt_tensor *t) { return t ? rapt_share(t->ctx, t) : NU
 
 /* ---- lifetime ---- */
 
-rapt_tensor *rapt_keep(rapt_tensor *t) { return rapt_is_nil(t) ? t : rapt__tensor_hold(t, true); }
+rapt_tensor *rapt_keep(rapt_tensor *t) {
+    if (rapt_is_nil(t)) return t;
+    if (t->live && t->storage) return rapt__tensor_hold(t, true);
+    rapt_fail(t->ctx, RAPT_ERROR_STATE, "keep: this tensor is gone already");
+    return &t->ctx->nil;
+}
 
 void rapt_drop(rapt_tensor *t) {
     if (rapt_is_nil(t)) return;

@@ -410,6 +410,8 @@ const rapt_op rapt__op_additive_attention = {
 
 rapt_tensor *rapt_additive_attention(rapt_tensor *q, rapt_tensor *k, rapt_tensor *v,
                                      const rapt_additive_attention_weights *weights, rapt_tensor *keep) {
+    static const rapt_additive_attention_weights none = {0}; /* which the operation refuses */
+    if (!weights) weights = &none;
     return rapt_apply(&rapt__op_additive_attention, NULL, INPUTS,
                       (rapt_tensor *[]){q, k, v, weights->wq, weights->wk, weights->wv, keep});
 }

@@ -412,7 +412,9 @@ static rapt_tensor *zeros_where_padding(rapt_tensor *y, rapt_tensor *keep) {
 rapt_tensor *rapt__recurrent(const rapt_op *op, rapt_tensor *x, const rapt_recurrent_weights *weights,
                              const rapt_recurrent_inputs *inputs, int states) {
     static const rapt_recurrent_inputs none = {0};
+    static const rapt_recurrent_weights no_weights = {0}; /* which the operation refuses */
     if (!inputs) inputs = &none;
+    if (!weights) weights = &no_weights;
     rapt__recurrent_attrs attrs = {.reverse = inputs->reverse};
     rapt_tensor *in[RAPT__RECURRENT_INPUTS] = {x,
                                                weights->weight_ih,

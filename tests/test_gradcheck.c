@@ -299,9 +299,41 @@ START_TEST(compositions_are_checked_too) {
 }
 END_TEST
 
+static rapt_tensor *nothing(void *user, rapt_tensor *const *in) {
+    (void)user;
+    (void)in;
+    return NULL;
+}
+
+START_TEST(a_function_that_returns_nothing_is_an_error) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = 1});
+    rapt_tensor *in = rapt_requires_grad(rapt_randn(ctx, RAPT_F64, SHAPE(3), 1));
+    rapt_gradcheck_report report;
+    ck_assert_int_eq(rapt_gradcheck_function(nothing, NULL, 1, &in, &report), RAPT_ERROR_ARGUMENT);
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "gradcheck: the function returned NULL");
+    rapt_ctx_clear(ctx);
+    rapt_mark mark = rapt_scope_begin(ctx);
+    in = rapt_requires_grad(rapt_randn(ctx, RAPT_F64, SHAPE(3), 1));
+    rapt_scope_end(mark);
+    ck_assert_int_eq(rapt_gradcheck_function(composition, NULL, 1, &in, &report), RAPT_ERROR_STATE);
+    ck_error(ctx, RAPT_ERROR_STATE, "gradcheck: input 0 is nil or used after its scope ended");
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
+START_TEST(a_record_without_a_name_or_a_shape_rule_is_not_run) {
+    rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = 1});
+    rapt_tensor *x = rapt_zeros(ctx, RAPT_F64, SHAPE(3));
+    ck_assert(rapt_is_nil(rapt_apply(&(rapt_op){.name = "half", .min_inputs = 1}, NULL, 1, &x)));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "half: the operation has no name or no shape rule");
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 UNIT_MAIN("gradcheck", a_right_record_passes, a_wrong_factor_is_caught, a_gradient_wrong_in_float_alone_is_caught,
           storing_for_adding_and_adding_for_storing_are_caught, a_forgotten_term_is_caught,
           a_false_claim_that_the_output_is_unread_is_caught, a_false_claim_that_an_input_is_unread_is_caught,
           a_false_claim_that_the_gradient_passes_is_caught, missing_parts_are_named,
           bad_samples_must_give_exactly_their_message, float_and_double_must_agree, an_element_never_written_is_caught,
-          compositions_are_checked_too)
+          compositions_are_checked_too, a_function_that_returns_nothing_is_an_error,
+          a_record_without_a_name_or_a_shape_rule_is_not_run)

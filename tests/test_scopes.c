@@ -137,6 +137,14 @@ START_TEST(a_handle_used_after_its_scope_is_caught) {
     ck_assert(rapt_is_nil(rapt_add(x, gone)));
     ck_error(ctx, RAPT_ERROR_STATE, "add: input 1 is used after its scope ended");
     ck_assert(isnan(rapt_at(gone, 0)));
+    rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_keep(gone)));
+    ck_error(ctx, RAPT_ERROR_STATE, "keep: this tensor is gone already");
+    rapt_ctx_clear(ctx);
+    rapt_requires_grad(gone);
+    ck_error(ctx, RAPT_ERROR_STATE, "requires_grad: this tensor is gone already");
+    rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_grad(gone)));
     rapt_ctx_free(ctx);
 }
 END_TEST

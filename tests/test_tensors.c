@@ -136,6 +136,9 @@ START_TEST(impossible_shapes_are_errors) {
     ck_assert(rapt_is_nil(rapt_zeros(ctx, RAPT_F32, SHAPE(huge, huge))));
     ck_error(ctx, RAPT_ERROR_SHAPE, "zeros: impossible shape [4294967296,4294967296]");
     rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_zeros(ctx, RAPT_F32, 2, NULL)));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "zeros: shape is NULL, with 2 dimensions");
+    rapt_ctx_clear(ctx);
     ck_assert(rapt_is_nil(rapt_zeros(ctx, RAPT_F32, 9, nine)));
     ck_error(ctx, RAPT_ERROR_SHAPE, "zeros: 9 dimensions; a tensor has 0 to 8");
     rapt_ctx_clear(ctx);
