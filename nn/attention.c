@@ -8,6 +8,7 @@ const rapt_attention_layout rapt_attention_layout_torch = {
     .packed_weight = "in_proj_weight", .packed_bias = "in_proj_bias", .output = "out_proj"};
 
 struct rapt_multihead_attention {
+    rapt_ctx *ctx;
     int64_t dim, memory_dim, heads, kv_heads, head_dim;
     bool causal, input_major;
     bool rotary, rotary_interleaved;
@@ -102,10 +103,12 @@ static void make_separate(rapt_multihead_attention *layer, rapt_params *params,
 rapt_multihead_attention *rapt_multihead_attention_new(rapt_params *params,
                                                        const rapt_multihead_attention_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
+    if (!rapt__need_config(ctx, config, "attention")) return NULL;
     const rapt_attention_layout *layout = config->layout ? config->layout : &rapt_attention_layout_torch;
     if (!check(ctx, config, layout)) return NULL;
     rapt_multihead_attention *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;
+    layer->ctx = ctx;
     layer->dim = config->dim;
     layer->memory_dim = config->memory_dim > 0 ? config->memory_dim : config->dim;
     layer->heads = config->heads;
@@ -285,7 +288,9 @@ static rapt_tensor *attend(const rapt_multihead_attention *layer, heads h, rapt_
 }
 
 static bool check_inputs(const rapt_multihead_attention *layer, const rapt_tensor *x, const rapt_tensor *memory) {
-    if (!rapt__need_shape(x, "attention", "x", 3, (int64_t[3]){-1, -1, layer->dim})) return false;
+    if (!rapt__need_tensor(layer->ctx, x, "attention", "x") ||
+        !rapt__need_shape(x, "attention", "x", 3, (int64_t[3]){-1, -1, layer->dim}))
+        return false;
     if (memory) {
         int64_t shape[3] = {rapt_dim(x, 0), -1, layer->memory_dim};
         return rapt__need_shape(memory, "attention", "memory", 3, shape);

@@ -192,6 +192,8 @@ rapt__keys_values rapt__cache_put_memory(rapt_cache *cache, int64_t layer, rapt_
 
 static bool check_rows(rapt_ctx *ctx, int64_t rows, const int64_t *from, int64_t available) {
     if (!rapt__need_size(ctx, "rows", "their number", rows)) return false;
+    if (!from) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "rows: from is NULL");
+    if (!from) return false;
     for (int64_t i = 0; i < rows; i++) {
         if (from[i] >= 0 && from[i] < available) continue;
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "rows: %" PRId64 " at %" PRId64 ", but there are %" PRId64, from[i], i,

@@ -29,9 +29,22 @@ bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, 
     return false;
 }
 
+bool rapt__need_activation(rapt_ctx *ctx, const char *owner, rapt_activation activation) {
+    int number = (int)activation;
+    if (number >= RAPT_ACTIVATION_DEFAULT && number <= RAPT_ACTIVATION_SILU) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: there is no activation %d", owner, number);
+    return false;
+}
+
 bool rapt__need_config(rapt_ctx *ctx, const void *config, const char *owner) {
     if (config) return true;
     rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: no config", owner);
+    return false;
+}
+
+bool rapt__need_inputs(rapt_ctx *ctx, const void *inputs, const char *owner) {
+    if (inputs) return true;
+    rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "%s: no inputs", owner);
     return false;
 }
 

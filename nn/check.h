@@ -9,7 +9,9 @@ bool rapt__need_positive(rapt_ctx *ctx, const char *owner, const char *name, int
 bool rapt__need_size(rapt_ctx *ctx, const char *owner, const char *name, int64_t value); /* 1 … 2^31 - 1 */
 bool rapt__need_not_negative(rapt_ctx *ctx, const char *owner, const char *name, double value);
 bool rapt__need_probability(rapt_ctx *ctx, const char *owner, const char *name, double value);
+bool rapt__need_activation(rapt_ctx *ctx, const char *owner, rapt_activation activation);
 bool rapt__need_config(rapt_ctx *ctx, const void *config, const char *owner); /* not NULL */
+bool rapt__need_inputs(rapt_ctx *ctx, const void *inputs, const char *owner); /* nor are these */
 /* Neither NULL nor nil: ctx, the owner's, learns of a NULL tensor, which has none itself. */
 bool rapt__need_tensor(rapt_ctx *ctx, const rapt_tensor *tensor, const char *owner, const char *name);
 /* tensor has ndim axes; shape's sizes, where they aren't -1, must be the tensor's. */

@@ -12,6 +12,7 @@ struct rapt_feed_forward {
 static bool check(rapt_ctx *ctx, const rapt_feed_forward_config *config) {
     return rapt__need_size(ctx, "feed_forward", "dim", config->dim) &&
            (config->hidden == 0 || rapt__need_size(ctx, "feed_forward", "hidden", config->hidden)) &&
+           rapt__need_activation(ctx, "feed_forward", config->activation) &&
            rapt__need_probability(ctx, "feed_forward", "dropout", config->dropout);
 }
 

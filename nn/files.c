@@ -5,6 +5,10 @@
 #include <unistd.h>
 
 char *rapt__path_in(rapt_ctx *ctx, const char *directory, const char *name) {
+    if (!directory) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "a folder needs a path");
+        return NULL;
+    }
     size_t bytes = strlen(directory) + strlen(name) + 2;
     char *path = rapt_object_new(ctx, bytes, NULL);
     if (path) snprintf(path, bytes, "%s/%s", directory, name);

@@ -227,6 +227,12 @@ static rapt_status refuse(rapt_ctx *ctx, const char *why) {
     return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "generate: %s", why);
 }
 
+bool rapt__check_generation(rapt_ctx *ctx, const rapt_generation *wanted, const rapt_generated *made) {
+    if (!wanted) return refuse(ctx, "no options"), false;
+    if (!made) return refuse(ctx, "no place for what is generated"), false;
+    return true;
+}
+
 static bool check_stops(rapt_ctx *ctx, const rapt_generation *wanted, int64_t vocab) {
     if (!rapt__need_not_negative(ctx, "generate", "stops", (double)wanted->stops)) return false;
     for (int64_t i = 0; i < wanted->stops; i++) {
@@ -285,6 +291,7 @@ static bool check(const rapt_generator *model, int64_t rows, rapt_tensor *const 
         !rapt__need_not_negative(ctx, "generate", "context", (double)model->context) ||
         !rapt__need_size(ctx, "generate", "rows", rows) || !check_wanted(ctx, wanted, model->vocab, rows))
         return false;
+    if (!prompts) return refuse(ctx, "no prompts"), false;
     for (int64_t i = 0; i < rows; i++)
         if (!check_prompt(ctx, prompts[i], model->vocab)) return false;
     return true;
@@ -354,8 +361,9 @@ static rapt_generated nothing(const rapt_generator *model, const rapt_generation
 
 rapt_status rapt_generate(const rapt_generator *model, int64_t rows, rapt_tensor *const *prompts,
                           const rapt_generation *wanted, rapt_generated *made) {
-    *made = (rapt_generated){0};
-    if (!model) return RAPT_ERROR_ARGUMENT;
+    if (made) *made = (rapt_generated){0};
+    if (!model || !model->ctx) return RAPT_ERROR_ARGUMENT;
+    if (!rapt__check_generation(model->ctx, wanted, made)) return rapt_ctx_status(model->ctx);
     *made = nothing(model, wanted);
     if (!check(model, rows, prompts, wanted)) return rapt_ctx_status(model->ctx);
     rapt__run run = {.ctx = model->ctx, .model = model, .wanted = wanted, .rows = rows};

@@ -32,6 +32,9 @@ bool rapt__text_add(rapt_ctx *ctx, rapt__text *text, int64_t id, double log_prob
 bool rapt__text_copy(rapt_ctx *ctx, rapt__text *to, const rapt__text *from);
 void rapt__text_free(rapt__text *text);
 
+/* Neither is NULL. */
+bool rapt__check_generation(rapt_ctx *ctx, const rapt_generation *wanted, const rapt_generated *made);
+
 /* ---- one call of rapt_generate() --------------------------------------------------------------------------------- */
 
 typedef struct rapt__run {

@@ -809,8 +809,9 @@ RAPT_API int64_t rapt_tokenizer_vocab(const rapt_tokenizer *tokenizer);
 RAPT_API rapt_tensor *rapt_tokenizer_encode(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
 /* The same, but special tokens that are written in the text (<|endoftext|>, [MASK]) become their ids. */
 RAPT_API rapt_tensor *rapt_tokenizer_encode_special(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes);
-/* The text of ids (i32 or i64) of any shape, with a zero byte after it; freed with rapt_object_free(). WordPiece puts a
- * space before each word but the first; of all others this is exactly the text that was encoded. */
+/* The text of ids (i32 or i64) of any shape, with a zero byte after it, *bytes long (NULL: not wanted, here and below);
+ * freed with rapt_object_free(). WordPiece puts a space before each word but the first; of all others this is exactly
+ * the text that was encoded. */
 RAPT_API char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, int64_t *bytes);
 /* The text of one token, *bytes long; NULL outside the vocabulary. */
 RAPT_API const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes);
@@ -852,6 +853,7 @@ RAPT_API bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_ten
 RAPT_API int64_t rapt_batches_position(const rapt_batches *batches);
 RAPT_API void rapt_batches_seek(rapt_batches *batches, int64_t position);
 
+/* tokens, rows or both must be given. */
 typedef struct rapt_examples_config {
     int64_t tokens; /* a batch's rows times its longest row are at most so many, unless it is one row; 0: no limit */
     int64_t rows;   /* a batch has at most so many rows; 0: no limit */

@@ -8,7 +8,8 @@ struct rapt_norm_layer {
 
 rapt_norm_layer *rapt_norm_layer_new(rapt_params *params, const rapt_norm_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
-    if (!rapt__need_size(ctx, "norm", "dim", config->dim) || !rapt__need_not_negative(ctx, "norm", "eps", config->eps))
+    if (!rapt__need_config(ctx, config, "norm") || !rapt__need_size(ctx, "norm", "dim", config->dim) ||
+        !rapt__need_not_negative(ctx, "norm", "eps", config->eps))
         return NULL;
     rapt_norm_layer *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;
@@ -36,7 +37,7 @@ struct rapt_batch_norm_layer {
 
 rapt_batch_norm_layer *rapt_batch_norm_layer_new(rapt_params *params, const rapt_batch_norm_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
-    if (!rapt__need_size(ctx, "batch_norm", "dim", config->dim) ||
+    if (!rapt__need_config(ctx, config, "batch_norm") || !rapt__need_size(ctx, "batch_norm", "dim", config->dim) ||
         !rapt__need_not_negative(ctx, "batch_norm", "eps", config->eps) ||
         !rapt__need_probability(ctx, "batch_norm", "momentum", config->momentum))
         return NULL;
@@ -68,8 +69,9 @@ static void follow_batch(const rapt_batch_norm_layer *layer, rapt_tensor *x) {
 }
 
 rapt_tensor *rapt_batch_norm_layer_forward(const rapt_batch_norm_layer *layer, rapt_tensor *x) {
-    rapt_ctx *ctx = rapt_ctx_of(x);
-    if (!layer || rapt_is_nil(x)) return rapt_nil(ctx);
+    if (!layer) return rapt_nil(rapt_ctx_of(x));
+    rapt_ctx *ctx = rapt_ctx_of(layer->weight);
+    if (!rapt__need_tensor(ctx, x, "batch_norm", "x")) return rapt_nil(ctx);
     if (rapt_evaluating(ctx)) {
         rapt_mark mark = rapt_scope_begin(ctx);
         return rapt_scope_return(mark, rapt_batch_norm(x, layer->weight, layer->bias, rapt_detach(layer->mean),

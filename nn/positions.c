@@ -5,6 +5,7 @@
 #include "nn/check.h"
 
 struct rapt_positions {
+    rapt_ctx *ctx;
     int64_t length, dim;
     rapt_tensor *weight; /* [length,dim]; NULL: sinusoidal */
     rapt_type type;
@@ -67,12 +68,12 @@ static bool make_weight(rapt_positions *layer, rapt_params *params, double devia
 rapt_positions *rapt_positions_new(rapt_params *params, const rapt_positions_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
     rapt_type type = rapt_params_type(params);
-    if (!check(ctx, type, config->length, config->dim) ||
+    if (!rapt__need_config(ctx, config, "positions") || !check(ctx, type, config->length, config->dim) ||
         !rapt__need_not_negative(ctx, "positions", "init_deviation", config->init_deviation))
         return NULL;
     rapt_positions *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;
-    *layer = (rapt_positions){.length = config->length, .dim = config->dim, .type = type};
+    *layer = (rapt_positions){.ctx = ctx, .length = config->length, .dim = config->dim, .type = type};
     bool made = config->sinusoidal ? make_table(layer, params) : make_weight(layer, params, config->init_deviation);
     return made ? layer : NULL;
 }
@@ -85,8 +86,9 @@ static rapt_tensor *rows(const rapt_positions *layer, rapt_ctx *ctx, int64_t fir
 }
 
 rapt_tensor *rapt_positions_forward(const rapt_positions *layer, rapt_tensor *x, int64_t first) {
-    rapt_ctx *ctx = rapt_ctx_of(x);
-    if (!layer || rapt_is_nil(x)) return rapt_nil(ctx);
+    if (!layer) return rapt_nil(rapt_ctx_of(x));
+    rapt_ctx *ctx = layer->ctx;
+    if (!rapt__need_tensor(ctx, x, "positions", "x")) return rapt_nil(ctx);
     int64_t count = rapt_dim(x, -2);
     if (rapt_ndim(x) < 2 || rapt_dim(x, -1) != layer->dim) {
         rapt_fail(ctx, RAPT_ERROR_SHAPE, "positions: x must be [...,T,%" PRId64 "], not %s", layer->dim,
@@ -113,7 +115,9 @@ static rapt_tensor *rows_at(const rapt_positions *layer, const rapt_tensor *x, c
 }
 
 static bool check_ids(const rapt_positions *layer, const rapt_tensor *x, const rapt_tensor *ids) {
-    if (rapt_is_nil(x) || !rapt__need_ids(ids, "positions", "ids")) return false;
+    if (!rapt__need_tensor(layer->ctx, x, "positions", "x") ||
+        !rapt__need_tensor(layer->ctx, ids, "positions", "ids") || !rapt__need_ids(ids, "positions", "ids"))
+        return false;
     int64_t shape[RAPT_MAX_DIMS] = {0};
     int ndim = rapt_ndim(ids);
     if (ndim > 0) memcpy(shape, rapt_shape(ids), (size_t)ndim * sizeof *shape);
@@ -130,8 +134,9 @@ static bool check_ids(const rapt_positions *layer, const rapt_tensor *x, const r
 }
 
 rapt_tensor *rapt_positions_forward_at(const rapt_positions *layer, rapt_tensor *x, rapt_tensor *ids) {
-    rapt_ctx *ctx = rapt_ctx_of(x);
-    if (!layer || !check_ids(layer, x, ids)) return rapt_nil(ctx);
+    if (!layer) return rapt_nil(rapt_ctx_of(x));
+    rapt_ctx *ctx = layer->ctx;
+    if (!check_ids(layer, x, ids)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *positions = layer->weight ? rapt_embedding(ids, layer->weight, -1) : rows_at(layer, x, ids);
     return rapt_scope_return(mark, rapt_add(x, positions));

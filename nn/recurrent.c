@@ -59,6 +59,7 @@ static rapt_recurrent_weights make_cell(rapt_params *params, const rapt_recurren
 
 rapt_recurrent *rapt_recurrent_new(rapt_params *params, const rapt_recurrent_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
+    if (!rapt__need_config(ctx, config, "recurrent")) return NULL;
     rapt_recurrent_config complete = *config;
     if (complete.layers == 0) complete.layers = 1;
     if (!check(ctx, &complete)) return NULL;
@@ -123,6 +124,7 @@ rapt_additive_attention_layer *rapt_additive_attention_layer_new(rapt_params *pa
                                                                  const rapt_additive_attention_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
     const char *owner = "additive_attention";
+    if (!rapt__need_config(ctx, config, owner)) return NULL;
     int64_t hidden = config->hidden ? config->hidden : config->query_dim;
     if (!rapt__need_size(ctx, owner, "query_dim", config->query_dim) ||
         !rapt__need_size(ctx, owner, "key_dim", config->key_dim) || !rapt__need_size(ctx, owner, "hidden", hidden))

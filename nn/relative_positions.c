@@ -25,6 +25,7 @@ static bool check(rapt_ctx *ctx, const rapt_relative_positions *layer, double de
 
 rapt_relative_positions *rapt_relative_positions_new(rapt_params *params,
                                                      const rapt_relative_positions_config *config) {
+    if (!rapt__need_config(rapt_params_ctx(params), config, "relative_positions")) return NULL;
     rapt_relative_positions made = {.heads = config->heads,
                                     .buckets = config->buckets ? config->buckets : 32,
                                     .max_distance = config->max_distance ? config->max_distance : 128,

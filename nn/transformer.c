@@ -93,6 +93,7 @@ static bool check(rapt_ctx *ctx, const rapt_transformer_layer_config *config, co
 
 rapt_transformer_layer *rapt_transformer_layer_new(rapt_params *params, const rapt_transformer_layer_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
+    if (!rapt__need_config(ctx, config, "transformer_layer")) return NULL;
     const rapt_transformer_layout *layout = config->layout;
     if (!layout)
         layout = config->cross ? &rapt_transformer_layout_torch_decoder : &rapt_transformer_layout_torch_encoder;
@@ -197,7 +198,9 @@ static bool make_layers(rapt_transformer *stack, rapt_params *params, const rapt
 
 rapt_transformer *rapt_transformer_new(rapt_params *params, const rapt_transformer_config *config) {
     rapt_ctx *ctx = rapt_params_ctx(params);
-    if (!rapt__need_size(ctx, "transformer", "layers", config->layers)) return NULL;
+    if (!rapt__need_config(ctx, config, "transformer") ||
+        !rapt__need_size(ctx, "transformer", "layers", config->layers))
+        return NULL;
     if (config->layers > 1 << 20) {
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "transformer: %lld layers are too many", (long long)config->layers);
         return NULL;

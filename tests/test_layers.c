@@ -502,6 +502,16 @@ START_TEST(each_activation_is_its_own) {
 }
 END_TEST
 
+START_TEST(an_unknown_activation_is_an_error) {
+    rapt_ctx *ctx = context(1);
+    rapt_params *params = rapt_params_new(ctx, RAPT_F32);
+    rapt_feed_forward_config config = {.dim = 1, .activation = (rapt_activation)99};
+    ck_assert_ptr_null(rapt_feed_forward_new(params, &config));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "feed_forward: there is no activation 99");
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 /* ---- Transformer layers ------------------------------------------------------------------------------------------ */
 
 typedef struct layer_call {
@@ -787,7 +797,7 @@ UNIT_MAIN("layers", linear_is_x_times_weight_transposed_plus_bias, linear_starts
           a_query_with_nothing_to_attend_to_gives_the_output_bias,
           a_causal_layer_aligns_its_last_query_with_the_last_key, the_scale_of_the_scores_is_free,
           attention_has_right_gradients, feed_forward_is_four_times_as_wide_by_default, each_activation_is_its_own,
-          encoder_and_decoder_layers_have_right_gradients,
+          an_unknown_activation_is_an_error, encoder_and_decoder_layers_have_right_gradients,
           parameters_are_named_as_in_pytorch_hugging_face_gpt2_and_bert, cross_attention_and_memory_come_together,
           a_stack_ends_with_one_norm_only_where_it_is_due, a_stack_hands_out_the_weights_of_every_layer,
           layers_of_one_model_start_differently_and_one_seed_gives_one_model,

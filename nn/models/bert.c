@@ -157,6 +157,9 @@ static bool check_length(const rapt_bert *bert, const rapt_tensor *ids) {
 }
 
 static bool check_inputs(const rapt_bert *bert, const rapt_bert_inputs *inputs) {
+    if (!rapt__need_inputs(rapt__bert_ctx(bert), inputs, "bert") ||
+        !rapt__need_tensor(rapt__bert_ctx(bert), inputs->ids, "bert", "ids"))
+        return false;
     const rapt_tensor *ids = inputs->ids;
     if (!rapt__need_ids(ids, "bert", "ids") || !rapt__need_shape(ids, "bert", "ids", 2, (int64_t[2]){-1, -1}))
         return false;
@@ -176,7 +179,7 @@ static rapt_tensor *embed(const rapt_bert *bert, const rapt_bert_inputs *inputs)
 }
 
 rapt_tensor *rapt_bert_hidden(const rapt_bert *bert, const rapt_bert_inputs *inputs) {
-    rapt_ctx *ctx = rapt_ctx_of(inputs->ids);
+    rapt_ctx *ctx = rapt__bert_ctx(bert);
     if (!bert || !check_inputs(bert, inputs)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_transformer_inputs given = {.self = {.key_keep = inputs->keep, .weights = inputs->weights}};
@@ -207,7 +210,8 @@ rapt_tensor *rapt_bert_word_logits(const rapt_bert *bert, rapt_tensor *hidden) {
 
 rapt_tensor *rapt_bert_pooled(const rapt_bert *bert, rapt_tensor *hidden) {
     if (!bert || !bert->pooler) return missing(bert, hidden, "pooler");
-    if (!rapt__need_shape(hidden, "bert", "hidden", 3, (int64_t[3]){-1, -1, bert->config.dim}))
+    if (!rapt__need_tensor(rapt__bert_ctx(bert), hidden, "bert", "hidden") ||
+        !rapt__need_shape(hidden, "bert", "hidden", 3, (int64_t[3]){-1, -1, bert->config.dim}))
         return rapt_nil(rapt_ctx_of(hidden));
     rapt_mark mark = rapt_scope_begin(rapt_ctx_of(hidden));
     rapt_tensor *first =
@@ -237,8 +241,9 @@ static rapt_tensor *counted_places(const rapt_tensor *targets) {
 
 /* Only the masked tokens, about one in seven, go through the head. */
 rapt_tensor *rapt_bert_word_loss(const rapt_bert *bert, rapt_tensor *hidden, rapt_tensor *targets) {
-    rapt_ctx *ctx = rapt_ctx_of(hidden);
-    if (!bert || rapt_is_nil(hidden) || !rapt__need_ids(targets, "bert", "targets") ||
+    rapt_ctx *ctx = bert ? rapt__bert_ctx(bert) : rapt_ctx_of(hidden);
+    if (!bert || !rapt__need_tensor(ctx, hidden, "bert", "hidden") ||
+        !rapt__need_tensor(ctx, targets, "bert", "targets") || !rapt__need_ids(targets, "bert", "targets") ||
         !rapt__need_shape(targets, "bert", "targets", 2, (int64_t[2]){rapt_dim(hidden, 0), rapt_dim(hidden, 1)}))
         return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
@@ -277,12 +282,18 @@ static int64_t replacement(const rapt_bert_masking *masking, int64_t i, int64_t 
 
 static bool check_masking(const rapt_tensor *ids, const rapt_tensor *keep, const rapt_bert_masking *masking) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!rapt__need_ids(ids, "bert_mask", "ids") || !rapt__need_shape(ids, "bert_mask", "ids", 2, (int64_t[2]){-1, -1}))
+    if (!rapt__need_config(ctx, masking, "bert_mask") || !rapt__need_ids(ids, "bert_mask", "ids") ||
+        !rapt__need_shape(ids, "bert_mask", "ids", 2, (int64_t[2]){-1, -1}))
         return false;
     if (keep && !rapt__need_shape(keep, "bert_mask", "keep", 2, rapt_shape(ids))) return false;
     if (!rapt__need_size(ctx, "bert_mask", "vocab", masking->vocab) ||
         !rapt__need_probability(ctx, "bert_mask", "share", masking->share))
         return false;
+    if (masking->special_count > 0 && !masking->special) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "bert_mask: special is NULL, with special_count %" PRId64,
+                  masking->special_count);
+        return false;
+    }
     if (masking->mask_id >= 0 && masking->mask_id < masking->vocab) return true;
     rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "bert_mask: mask_id %" PRId64 " is outside the %" PRId64 " tokens",
               masking->mask_id, masking->vocab);
@@ -292,7 +303,10 @@ static bool check_masking(const rapt_tensor *ids, const rapt_tensor *keep, const
 rapt_status rapt_bert_mask(const rapt_tensor *ids, const rapt_tensor *keep, const rapt_bert_masking *masking,
                            rapt_tensor **masked, rapt_tensor **targets) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
-    *masked = *targets = rapt_nil(ctx);
+    if (masked) *masked = rapt_nil(ctx);
+    if (targets) *targets = rapt_nil(ctx);
+    if (!masked || !targets)
+        return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "bert_mask: no place for %s", masked ? "targets" : "masked");
     if (!check_masking(ids, keep, masking)) return rapt_ctx_status(ctx);
     double share = masking->share > 0 ? masking->share : 0.15;
     rapt_tensor *hidden = rapt_zeros(ctx, RAPT_I32, 2, rapt_shape(ids));

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "nn/generate.h"
 #include "nn/padding.h"
 
 typedef struct pair_generator {
@@ -68,7 +69,7 @@ static void destroy(void *object) {
 }
 
 rapt_generator *rapt__encoder_decoder_generator_new(const rapt__encoder_decoder *parts, rapt_tensor *source) {
-    if (!rapt__need_tokens(source, parts->owner, "source")) return NULL;
+    if (!rapt__need_tokens(parts->ctx, source, parts->owner, "source")) return NULL;
     rapt_cache *cache = rapt_cache_new(parts->ctx, parts->layers); /* older than its owner: freed after it */
     pair_generator *own = rapt_object_new(parts->ctx, sizeof *own, destroy);
     if (!own) {
@@ -107,6 +108,7 @@ static void generate(const rapt_generator *model, int64_t rows, int64_t start_id
 rapt_status rapt__encoder_decoder_generate(const rapt__encoder_decoder *parts, rapt_tensor *source,
                                            const rapt_generation *generation, rapt_generated *generated) {
     rapt_ctx *ctx = parts->ctx;
+    if (!rapt__check_generation(ctx, generation, generated)) return rapt_ctx_status(ctx);
     *generated = (rapt_generated){rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx)};
     rapt_generator *model = rapt__encoder_decoder_generator_new(parts, source);
     if (!model) return rapt_ctx_status(ctx);

@@ -122,11 +122,14 @@ rapt_ctx *rapt__gpt_ctx(const rapt_gpt *gpt) { return gpt ? rapt_params_ctx(gpt-
 
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
+static bool check_rows(const rapt_gpt *gpt, const rapt_tensor *ids) {
+    return rapt__need_tensor(rapt__gpt_ctx(gpt), ids, "gpt", "ids") && rapt__need_ids(ids, "gpt", "ids") &&
+           rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1});
+}
+
 /* before: tokens in front of these. */
 static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t before) {
-    if (!rapt__need_tensor(rapt__gpt_ctx(gpt), ids, "gpt", "ids") || !rapt__need_ids(ids, "gpt", "ids") ||
-        !rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1}))
-        return false;
+    if (!check_rows(gpt, ids)) return false;
     int64_t tokens = before + rapt_dim(ids, 1), context = gpt->config.context;
     if (tokens <= context) return true;
     rapt_fail(rapt_ctx_of(ids), RAPT_ERROR_ARGUMENT, "gpt: %" PRId64 " tokens, but the context holds %" PRId64, tokens,
@@ -150,7 +153,7 @@ rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt
 }
 
 rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache) {
-    rapt_ctx *ctx = rapt_ctx_of(ids);
+    rapt_ctx *ctx = gpt ? rapt__gpt_ctx(gpt) : rapt_ctx_of(ids);
     if (!gpt || !cache || !check_ids(gpt, ids, rapt_cache_length(cache))) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_positions_forward_at(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids),
@@ -188,8 +191,9 @@ rapt_tensor *rapt_gpt_loss_sum(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tenso
 }
 
 rapt_tensor *rapt_gpt_loss_shifting(const rapt_gpt *gpt, rapt_tensor *ids) {
-    rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!rapt__need_shape(ids, "gpt", "ids", 2, (int64_t[2]){-1, -1})) return rapt_nil(ctx);
+    if (!gpt) return rapt_nil(rapt_ctx_of(ids));
+    rapt_ctx *ctx = rapt__gpt_ctx(gpt);
+    if (!check_rows(gpt, ids)) return rapt_nil(ctx);
     int64_t tokens = rapt_dim(ids, 1);
     if (tokens < 2) {
         rapt_fail(ctx, RAPT_ERROR_SHAPE, "gpt: %" PRId64 " tokens have no next one to predict", tokens);

@@ -1,6 +1,7 @@
 /* GPT in Hugging Face's layout: config.json and model.safetensors, as GPT2LMHeadModel reads and writes them. */
 #include <stdio.h>
 
+#include "nn/check.h"
 #include "nn/models/files.h"
 #include "nn/models/gpt.h"
 
@@ -38,7 +39,7 @@ static void read_fields(const rapt__config *from, rapt_gpt_config *config) {
 
 rapt_status rapt_gpt_config_load(rapt_ctx *ctx, const char *path, rapt_gpt_config *config) {
     rapt__config from;
-    if (!rapt__config_open(ctx, path, &from)) return rapt_ctx_status(ctx);
+    if (!rapt__need_config(ctx, config, "gpt") || !rapt__config_open(ctx, path, &from)) return rapt_ctx_status(ctx);
     read_fields(&from, config);
     rapt__config_close(&from);
     return rapt_ctx_status(ctx);

@@ -20,7 +20,7 @@ rapt_generator *rapt_gpt_generator_new(const rapt_gpt *gpt) {
 }
 
 rapt_tensor *rapt_gpt_generate(const rapt_gpt *gpt, rapt_tensor *prompt, const rapt_generation *wanted) {
-    rapt_ctx *ctx = rapt_ctx_of(prompt);
+    rapt_ctx *ctx = gpt ? rapt_params_ctx(rapt_gpt_params(gpt)) : rapt_ctx_of(prompt);
     rapt_generator *model = rapt_gpt_generator_new(gpt);
     if (!model) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);

@@ -110,7 +110,8 @@ rapt_llama_config rapt_llama_get_config(const rapt_llama *llama) {
 /* ---- forward ----------------------------------------------------------------------------------------------------- */
 
 static bool check_ids(const rapt_llama *llama, const rapt_tensor *ids, const rapt_cache *cache) {
-    if (!rapt__need_ids(ids, "llama", "ids") || !rapt__need_shape(ids, "llama", "ids", 2, (int64_t[2]){-1, -1}))
+    if (!rapt__need_tensor(rapt_params_ctx(llama->params), ids, "llama", "ids") ||
+        !rapt__need_ids(ids, "llama", "ids") || !rapt__need_shape(ids, "llama", "ids", 2, (int64_t[2]){-1, -1}))
         return false;
     int64_t tokens = rapt_cache_length(cache) + rapt_dim(ids, 1), context = llama->config.context;
     if (tokens <= context) return true;
@@ -120,8 +121,9 @@ static bool check_ids(const rapt_llama *llama, const rapt_tensor *ids, const rap
 }
 
 rapt_tensor *rapt_llama_hidden(const rapt_llama *llama, rapt_tensor *ids, rapt_cache *cache) {
-    rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!llama || !check_ids(llama, ids, cache)) return rapt_nil(ctx);
+    if (!llama) return rapt_nil(rapt_ctx_of(ids));
+    rapt_ctx *ctx = rapt_params_ctx(llama->params);
+    if (!check_ids(llama, ids, cache)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_embedding_layer_forward(llama->tokens, ids); /* [B,T,D] */
     rapt_transformer_inputs inputs = {.self = {.cache = cache}};
@@ -139,9 +141,11 @@ rapt_tensor *rapt_llama_logits(const rapt_llama *llama, rapt_tensor *ids) {
 }
 
 rapt_tensor *rapt_llama_loss(const rapt_llama *llama, rapt_tensor *ids, rapt_tensor *next) {
-    rapt_mark mark = rapt_scope_begin(rapt_ctx_of(ids));
+    if (!llama) return rapt_nil(rapt_ctx_of(ids));
+    rapt_mark mark = rapt_scope_begin(rapt_params_ctx(llama->params));
     rapt_cross_entropy_config config = {.ignore = true, .ignore_index = RAPT_IGNORED_TARGET};
-    return rapt_scope_return(mark, rapt_cross_entropy(rapt_llama_logits(llama, ids), next, &config));
+    rapt_tensor *hidden = rapt_llama_hidden(llama, ids, NULL); /* [B,T,D] */
+    return rapt_scope_return(mark, rapt_linear_cross_entropy(hidden, llama->head, next, &config));
 }
 
 /* ---- as generation sees it --------------------------------------------------------------------------------------- */

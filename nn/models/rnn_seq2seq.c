@@ -6,6 +6,7 @@
 
 #include "core/memory.h"
 #include "nn/check.h"
+#include "nn/padding.h"
 
 static const char *const owner = "rnn_seq2seq";
 
@@ -155,20 +156,6 @@ rapt_ctx *rapt__rnn_seq2seq_ctx(const rapt_rnn_seq2seq *model) { return model ? 
 
 /* ---- encoder ----------------------------------------------------------------------------------------------------- */
 
-static bool need_tokens(const rapt_tensor *ids, const char *name) {
-    return rapt__need_ids(ids, owner, name) && rapt__need_shape(ids, owner, name, 2, (int64_t[2]){-1, -1});
-}
-
-/* bool [B,S]: where source isn't padding; nil, with the error set, if a row is nothing but padding. */
-static rapt_tensor *kept(const rapt_rnn_seq2seq *model, const rapt_tensor *source) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    rapt_tensor *keep = rapt_zeros(ctx, RAPT_BOOL, 2, rapt_shape(source));
-    bool *values = rapt_data_mut(keep);
-    for (int64_t i = 0; values && i < rapt_size(source); i++)
-        values[i] = rapt__id_at(source, i) != model->config.padding_id;
-    return rapt__need_kept_rows(keep, owner, "source", rapt_shape(source)) ? keep : rapt_nil(ctx);
-}
-
 static rapt_tensor *both_ways(rapt_tensor *forward, rapt_tensor *backward) {
     return rapt_concat(2, (rapt_tensor *[]){forward, backward}, 1);
 }
@@ -194,8 +181,8 @@ static void encode(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tens
 
 bool rapt__rnn_seq2seq_encode(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt__rnn_decoder *decoder) {
     rapt_ctx *ctx = rapt__rnn_seq2seq_ctx(model);
-    if (!model || !need_tokens(source, "source")) return false;
-    rapt_tensor *keep = kept(model, source);
+    if (!model || !rapt__need_tokens(ctx, source, owner, "source")) return false;
+    rapt_tensor *keep = rapt__keep_tokens(source, model->config.padding_id, owner, "source"); /* bool [B,S] */
     size_t bytes = (size_t)rapt_recurrent_states(model->encoder) * sizeof(rapt_recurrent_state);
     rapt_recurrent_state *last = rapt_is_nil(keep) ? NULL : rapt__take_zeroed(ctx, bytes);
     if (!last) return false;
@@ -236,7 +223,8 @@ static rapt_tensor *decode_with_attention(const rapt_rnn_seq2seq *model, rapt_te
 }
 
 rapt_tensor *rapt__rnn_seq2seq_decode(const rapt_rnn_seq2seq *model, rapt_tensor *ids, rapt__rnn_decoder *decoder) {
-    if (!need_tokens(ids, "target")) return rapt_nil(rapt__rnn_seq2seq_ctx(model));
+    rapt_ctx *ctx = rapt__rnn_seq2seq_ctx(model);
+    if (!rapt__need_tokens(ctx, ids, owner, "target")) return rapt_nil(ctx);
     rapt_tensor *x = rapt_dropout(rapt_embedding_layer_forward(model->target, ids), model->config.dropout);
     return model->attention ? decode_with_attention(model, x, decoder) : decode_through_states(model, x, decoder);
 }
@@ -264,37 +252,33 @@ rapt_tensor *rapt_rnn_seq2seq_logits(const rapt_rnn_seq2seq *model, rapt_tensor 
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-static bool check_target(const rapt_tensor *target) {
-    if (!need_tokens(target, "target")) return false;
-    if (rapt_dim(target, 1) > 1) return true;
-    rapt_fail(rapt_ctx_of(target), RAPT_ERROR_SHAPE, "%s: a target of 1 token has no next one to predict", owner);
-    return false;
+static rapt_tensor *logits_of(const void *model, rapt_tensor *source, rapt_tensor *target) {
+    return rapt_rnn_seq2seq_logits(model, source, target);
 }
 
-static rapt_tensor *loss(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target,
-                         rapt_reduction reduction) {
-    rapt_ctx *ctx = rapt_ctx_of(target);
-    if (!model || !check_target(target)) return rapt_nil(ctx);
-    rapt_mark mark = rapt_scope_begin(ctx);
-    int64_t tokens = rapt_dim(target, 1);
-    rapt_tensor *first = rapt_slice(target, 1, 0, tokens - 1), *next = rapt_slice(target, 1, 1, tokens);
-    rapt_cross_entropy_config config = {.ignore = true,
-                                        .ignore_index = model->config.padding_id,
-                                        .smoothing = model->config.label_smoothing,
-                                        .reduction = reduction};
-    return rapt_scope_return(mark, rapt_cross_entropy(rapt_rnn_seq2seq_logits(model, source, first), next, &config));
+static rapt__pair_loss loss_of(const rapt_rnn_seq2seq *model) {
+    return (rapt__pair_loss){.ctx = rapt__rnn_seq2seq_ctx(model),
+                             .owner = owner,
+                             .model = model,
+                             .logits = logits_of,
+                             .padding_id = model->config.padding_id,
+                             .smoothing = model->config.label_smoothing};
 }
 
 rapt_tensor *rapt_rnn_seq2seq_loss(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    return loss(model, source, target, RAPT_REDUCE_MEAN);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_of(&loss, source, target, RAPT_REDUCE_MEAN);
 }
 
 rapt_tensor *rapt_rnn_seq2seq_loss_sum(const rapt_rnn_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    return loss(model, source, target, RAPT_REDUCE_SUM);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_of(&loss, source, target, RAPT_REDUCE_SUM);
 }
 
 int64_t rapt_rnn_seq2seq_count_targets(const rapt_rnn_seq2seq *model, const rapt_tensor *target) {
-    int64_t count = 0, tokens = rapt_dim(target, 1), padding = rapt_rnn_seq2seq_get_config(model).padding_id;
-    for (int64_t i = 0; i < rapt_size(target); i++) count += i % tokens > 0 && rapt__id_at(target, i) != padding;
-    return count;
+    if (!model) return 0;
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_targets(&loss, target);
 }

@@ -1,8 +1,9 @@
 /* The recurrent decoder as generation sees it. */
 #include <string.h>
 
-#include "nn/check.h"
+#include "nn/generate.h"
 #include "nn/models/rnn_seq2seq.h"
+#include "nn/padding.h"
 
 typedef struct rnn_generator {
     rapt_generator generator;
@@ -122,8 +123,8 @@ static void destroy(void *object) {
 }
 
 rapt_generator *rapt_rnn_seq2seq_generator_new(const rapt_rnn_seq2seq *model, rapt_tensor *source) {
-    if (!model || rapt_is_nil(source)) return NULL;
     rapt_ctx *ctx = rapt__rnn_seq2seq_ctx(model);
+    if (!model || !rapt__need_tokens(ctx, source, "rnn_seq2seq", "source")) return NULL;
     rapt_rnn_seq2seq_config config = rapt_rnn_seq2seq_get_config(model);
     size_t states = (size_t)config.layers * sizeof(rapt_recurrent_state);
     rnn_generator *own = rapt_object_new(ctx, sizeof *own + states, destroy);
@@ -152,10 +153,13 @@ static rapt_status generate(const rapt_generator *model, int64_t rows, int64_t s
 
 rapt_status rapt_rnn_seq2seq_generate(const rapt_rnn_seq2seq *model, rapt_tensor *source,
                                       const rapt_generation *generation, rapt_generated *generated) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
+    rapt_ctx *ctx = rapt__rnn_seq2seq_ctx(model);
+    if (generated) *generated = (rapt_generated){0};
+    if (!model) return RAPT_ERROR_ARGUMENT;
+    if (!rapt__check_generation(ctx, generation, generated)) return rapt_ctx_status(ctx);
     *generated = (rapt_generated){rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx)};
     rapt_generator *generator = rapt_rnn_seq2seq_generator_new(model, source);
-    if (!generator) return ctx && rapt_ctx_status(ctx) ? rapt_ctx_status(ctx) : RAPT_ERROR_ARGUMENT;
+    if (!generator) return rapt_ctx_status(ctx);
     int64_t rows = rapt_dim(source, 0);
     rapt_tensor **prompts = rapt_object_new(ctx, (size_t)rows * sizeof *prompts, NULL);
     rapt_generation wanted = *generation;

@@ -136,6 +136,7 @@ static bool make_parts(rapt_seq2seq *model) {
 }
 
 rapt_seq2seq *rapt_seq2seq_new(rapt_ctx *ctx, const rapt_seq2seq_config *config) {
+    if (!rapt__need_config(ctx, config, owner)) return NULL;
     rapt_seq2seq_config complete = *config;
     if (!rapt__seq2seq_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);
@@ -163,7 +164,7 @@ rapt_seq2seq_config rapt_seq2seq_get_config(const rapt_seq2seq *model) {
 
 /* before: tokens in front of these. */
 static bool check_tokens(const rapt_seq2seq *model, const rapt_tensor *ids, const char *name, int64_t before) {
-    if (!rapt__need_tokens(ids, owner, name)) return false;
+    if (!rapt__need_tokens(rapt_params_ctx(model->params), ids, owner, name)) return false;
     int64_t tokens = before + rapt_dim(ids, 1), context = model->config.context;
     if (tokens <= context) return true;
     rapt_fail(rapt_ctx_of(ids), RAPT_ERROR_ARGUMENT,
@@ -177,9 +178,11 @@ static rapt_tensor *embed(const rapt_seq2seq *model, const rapt_embedding_layer 
 }
 
 rapt_tensor *rapt_seq2seq_encode(const rapt_seq2seq *model, const rapt_encoder_inputs *inputs) {
+    if (!model) return NULL;
+    rapt_ctx *ctx = rapt_params_ctx(model->params);
+    if (!rapt__need_inputs(ctx, inputs, owner) || !check_tokens(model, inputs->source, "source", 0))
+        return rapt_nil(ctx);
     rapt_tensor *source = inputs->source;
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    if (!model || !check_tokens(model, source, "source", 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *keep = rapt__keep_tokens(source, model->config.padding_id, owner, "source");
     rapt_tensor *x = rapt_positions_forward(model->positions, embed(model, model->source, source), 0);
@@ -205,9 +208,12 @@ static rapt_tensor *keep_target(const rapt_seq2seq *model, const rapt_decoder_in
 }
 
 rapt_tensor *rapt_seq2seq_decode(const rapt_seq2seq *model, const rapt_decoder_inputs *inputs) {
+    if (!model) return NULL;
+    rapt_ctx *ctx = rapt_params_ctx(model->params);
+    if (!rapt__need_inputs(ctx, inputs, owner) ||
+        !check_tokens(model, inputs->target, "target", rapt_cache_length(inputs->cache)))
+        return rapt_nil(ctx);
     rapt_tensor *target = inputs->target;
-    rapt_ctx *ctx = rapt_ctx_of(target);
-    if (!model || !check_tokens(model, target, "target", rapt_cache_length(inputs->cache))) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_dropout(embed_target(model, target, inputs->cache), model->config.dropout);
     rapt_transformer_inputs given = {
@@ -231,8 +237,9 @@ rapt_tensor *rapt_seq2seq_head(const rapt_seq2seq *model, rapt_tensor *hidden) {
 }
 
 rapt_tensor *rapt_seq2seq_logits(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    if (!model || !check_tokens(model, source, "source", 0)) return rapt_nil(ctx);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt_ctx *ctx = rapt_params_ctx(model->params);
+    if (!check_tokens(model, source, "source", 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_decoder_inputs inputs = {.target = target,
                                   .memory = rapt_seq2seq_encode(model, &(rapt_encoder_inputs){.source = source}),
@@ -242,37 +249,33 @@ rapt_tensor *rapt_seq2seq_logits(const rapt_seq2seq *model, rapt_tensor *source,
 
 /* ---- losses ------------------------------------------------------------------------------------------------------ */
 
-static bool check_target(const rapt_tensor *target) {
-    if (!rapt__need_tokens(target, owner, "target")) return false;
-    if (rapt_dim(target, 1) > 1) return true;
-    rapt_fail(rapt_ctx_of(target), RAPT_ERROR_SHAPE, "seq2seq: a target of 1 token has no next one to predict");
-    return false;
+static rapt_tensor *logits_of(const void *model, rapt_tensor *source, rapt_tensor *target) {
+    return rapt_seq2seq_logits(model, source, target);
 }
 
-static rapt_tensor *loss(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target,
-                         rapt_reduction reduction) {
-    rapt_ctx *ctx = rapt_ctx_of(target);
-    if (!model || !check_target(target)) return rapt_nil(ctx);
-    rapt_mark mark = rapt_scope_begin(ctx);
-    int64_t tokens = rapt_dim(target, 1);
-    rapt_tensor *first = rapt_slice(target, 1, 0, tokens - 1), *next = rapt_slice(target, 1, 1, tokens);
-    rapt_cross_entropy_config config = {.ignore = true,
-                                        .ignore_index = model->config.padding_id,
-                                        .smoothing = model->config.label_smoothing,
-                                        .reduction = reduction};
-    return rapt_scope_return(mark, rapt_cross_entropy(rapt_seq2seq_logits(model, source, first), next, &config));
+static rapt__pair_loss loss_of(const rapt_seq2seq *model) {
+    return (rapt__pair_loss){.ctx = rapt_params_ctx(model->params),
+                             .owner = owner,
+                             .model = model,
+                             .logits = logits_of,
+                             .padding_id = model->config.padding_id,
+                             .smoothing = model->config.label_smoothing};
 }
 
 rapt_tensor *rapt_seq2seq_loss(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    return loss(model, source, target, RAPT_REDUCE_MEAN);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_of(&loss, source, target, RAPT_REDUCE_MEAN);
 }
 
 rapt_tensor *rapt_seq2seq_loss_sum(const rapt_seq2seq *model, rapt_tensor *source, rapt_tensor *target) {
-    return loss(model, source, target, RAPT_REDUCE_SUM);
+    if (!model) return rapt_nil(rapt_ctx_of(source));
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_of(&loss, source, target, RAPT_REDUCE_SUM);
 }
 
 int64_t rapt_seq2seq_count_targets(const rapt_seq2seq *model, const rapt_tensor *target) {
-    int64_t count = 0, tokens = rapt_dim(target, 1), padding = rapt_seq2seq_get_config(model).padding_id;
-    for (int64_t i = 0; i < rapt_size(target); i++) count += i % tokens > 0 && rapt__id_at(target, i) != padding;
-    return count;
+    if (!model) return 0;
+    rapt__pair_loss loss = loss_of(model);
+    return rapt__pair_loss_targets(&loss, target);
 }

@@ -35,8 +35,7 @@ rapt_generator *rapt_seq2seq_generator_new(const rapt_seq2seq *model, rapt_tenso
 
 rapt_status rapt_seq2seq_generate(const rapt_seq2seq *model, rapt_tensor *source, const rapt_generation *generation,
                                   rapt_generated *generated) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    *generated = (rapt_generated){rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx)};
+    if (generated) *generated = (rapt_generated){0};
     if (!model) return RAPT_ERROR_ARGUMENT;
     rapt__encoder_decoder parts = parts_of(model);
     return rapt__encoder_decoder_generate(&parts, source, generation, generated);

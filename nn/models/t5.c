@@ -193,6 +193,7 @@ static bool make_parts(rapt_t5 *t5) {
 }
 
 rapt_t5 *rapt_t5_new(rapt_ctx *ctx, const rapt_t5_config *config) {
+    if (!rapt__need_config(ctx, config, owner)) return NULL;
     rapt_t5_config complete = *config;
     if (!rapt__t5_config_complete(ctx, &complete)) return NULL;
     rapt_params *params = rapt_params_new(ctx, complete.type);
@@ -221,9 +222,11 @@ static rapt_tensor *embed(const rapt_t5 *t5, rapt_tensor *ids) {
 }
 
 rapt_tensor *rapt_t5_encode(const rapt_t5 *t5, const rapt_encoder_inputs *inputs) {
+    if (!t5) return NULL;
+    rapt_ctx *ctx = rapt_params_ctx(t5->params);
+    if (!rapt__need_inputs(ctx, inputs, owner) || !rapt__need_tokens(ctx, inputs->source, owner, "source"))
+        return rapt_nil(ctx);
     rapt_tensor *source = inputs->source;
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    if (!t5 || !rapt__need_tokens(source, owner, "source")) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     int64_t tokens = rapt_dim(source, 1), layers = t5->config.encoder_layers;
     rapt_transformer_inputs given = {
@@ -238,9 +241,11 @@ rapt_tensor *rapt_t5_encode(const rapt_t5 *t5, const rapt_encoder_inputs *inputs
 }
 
 rapt_tensor *rapt_t5_decode(const rapt_t5 *t5, const rapt_decoder_inputs *inputs) {
+    if (!t5) return NULL;
+    rapt_ctx *ctx = rapt_params_ctx(t5->params);
+    if (!rapt__need_inputs(ctx, inputs, owner) || !rapt__need_tokens(ctx, inputs->target, owner, "target"))
+        return rapt_nil(ctx);
     rapt_tensor *target = inputs->target;
-    rapt_ctx *ctx = rapt_ctx_of(target);
-    if (!t5 || !rapt__need_tokens(target, owner, "target")) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     int64_t tokens = rapt_dim(target, 1), layers = t5->config.decoder_layers;
     int64_t all = rapt_cache_length(inputs->cache) + tokens;
@@ -272,8 +277,9 @@ rapt_tensor *rapt_t5_head(const rapt_t5 *t5, rapt_tensor *hidden) {
 }
 
 rapt_tensor *rapt_t5_logits(const rapt_t5 *t5, rapt_tensor *source, rapt_tensor *target) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    if (!t5 || !rapt__need_tokens(source, owner, "source")) return rapt_nil(ctx);
+    if (!t5) return rapt_nil(rapt_ctx_of(source));
+    rapt_ctx *ctx = rapt_params_ctx(t5->params);
+    if (!rapt__need_tokens(ctx, source, owner, "source")) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_decoder_inputs inputs = {.target = target,
                                   .memory = rapt_t5_encode(t5, &(rapt_encoder_inputs){.source = source}),
@@ -298,8 +304,9 @@ static rapt_tensor *shift_right(const rapt_t5 *t5, const rapt_tensor *labels) {
 }
 
 static rapt_tensor *loss(const rapt_t5 *t5, rapt_tensor *source, rapt_tensor *labels, rapt_reduction reduction) {
-    rapt_ctx *ctx = rapt_ctx_of(labels);
-    if (!t5 || !rapt__need_tokens(labels, owner, "labels")) return rapt_nil(ctx);
+    if (!t5) return rapt_nil(rapt_ctx_of(labels));
+    rapt_ctx *ctx = rapt_params_ctx(t5->params);
+    if (!rapt__need_tokens(ctx, labels, owner, "labels")) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *logits = rapt_t5_logits(t5, source, shift_right(t5, labels));
     rapt_cross_entropy_config config = {.ignore = true, .ignore_index = RAPT_IGNORED_TARGET, .reduction = reduction};

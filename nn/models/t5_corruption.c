@@ -26,7 +26,8 @@ static plan make_plan(const rapt_span_corruption *config, int64_t tokens) {
 static bool check(const rapt_tensor *ids, const rapt_span_corruption *config) {
     static const char *const owner = "span_corruption";
     rapt_ctx *ctx = rapt_ctx_of(ids);
-    if (!rapt__need_tokens(ids, owner, "ids") || !rapt__need_probability(ctx, owner, "share", config->share) ||
+    if (!rapt__need_config(ctx, config, owner) || !rapt__need_tokens(ctx, ids, owner, "ids") ||
+        !rapt__need_probability(ctx, owner, "share", config->share) ||
         !rapt__need_not_negative(ctx, owner, "mean_span", config->mean_span) ||
         !rapt__need_size(ctx, owner, "sentinels", config->sentinels) ||
         !rapt__need_size(ctx, owner, "first_sentinel", config->first_sentinel))
@@ -81,7 +82,10 @@ static void corrupt_row(const plan *p, const rapt_tensor *ids, int64_t row, int3
 rapt_status rapt_corrupt_spans(const rapt_tensor *ids, const rapt_span_corruption *config, rapt_tensor **source,
                                rapt_tensor **target) {
     rapt_ctx *ctx = rapt_ctx_of(ids);
-    *source = *target = rapt_nil(ctx);
+    if (source) *source = rapt_nil(ctx);
+    if (target) *target = rapt_nil(ctx);
+    if (!source || !target)
+        return rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "span_corruption: no place for %s", source ? "target" : "source");
     if (!check(ids, config)) return rapt_ctx_status(ctx);
     plan p = make_plan(config, rapt_dim(ids, 1));
     int64_t rows = rapt_dim(ids, 0), source_tokens = p.tokens - p.corrupted + p.spans + p.ends;

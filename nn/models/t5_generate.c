@@ -34,8 +34,7 @@ rapt_generator *rapt_t5_generator_new(const rapt_t5 *t5, rapt_tensor *source) {
 
 rapt_status rapt_t5_generate(const rapt_t5 *t5, rapt_tensor *source, const rapt_generation *generation,
                              rapt_generated *generated) {
-    rapt_ctx *ctx = rapt_ctx_of(source);
-    *generated = (rapt_generated){rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx), rapt_nil(ctx)};
+    if (generated) *generated = (rapt_generated){0};
     if (!t5) return RAPT_ERROR_ARGUMENT;
     rapt__encoder_decoder parts = parts_of(t5);
     return rapt__encoder_decoder_generate(&parts, source, generation, generated);

@@ -124,6 +124,7 @@ static bool make_parts(rapt_vit *vit) {
 }
 
 rapt_vit *rapt_vit_new(rapt_ctx *ctx, const rapt_vit_config *config) {
+    if (!rapt__need_config(ctx, config, "vit")) return NULL;
     rapt_vit_config completed = *config;
     if (!complete(ctx, &completed)) return NULL;
     rapt_params *params = rapt_params_new(ctx, completed.type);
@@ -149,13 +150,15 @@ rapt_vit_config rapt_vit_get_config(const rapt_vit *vit) { return vit ? vit->con
 
 static bool check_pictures(const rapt_vit *vit, const rapt_tensor *pictures) {
     const rapt_vit_config *config = &vit->config;
-    return rapt__need_shape(pictures, "vit", "pictures", 4,
+    return rapt__need_tensor(rapt_params_ctx(vit->params), pictures, "vit", "pictures") &&
+           rapt__need_shape(pictures, "vit", "pictures", 4,
                             (int64_t[4]){-1, config->channels, config->image, config->image});
 }
 
 rapt_tensor *rapt_vit_patches(const rapt_vit *vit, rapt_tensor *pictures) {
-    rapt_ctx *ctx = rapt_ctx_of(pictures);
-    if (!vit || !check_pictures(vit, pictures)) return rapt_nil(ctx);
+    if (!vit) return rapt_nil(rapt_ctx_of(pictures));
+    rapt_ctx *ctx = rapt_params_ctx(vit->params);
+    if (!check_pictures(vit, pictures)) return rapt_nil(ctx);
     const int64_t batch = rapt_dim(pictures, 0), channels = vit->config.channels, patch = vit->config.patch;
     const int64_t side = vit->config.image / patch;
     rapt_mark mark = rapt_scope_begin(ctx);
@@ -175,8 +178,9 @@ static rapt_tensor *embed(const rapt_vit *vit, rapt_tensor *pictures) {
 }
 
 rapt_tensor *rapt_vit_hidden(const rapt_vit *vit, rapt_tensor *pictures, rapt_tensor **weights) {
-    rapt_ctx *ctx = rapt_ctx_of(pictures);
-    if (!vit || !check_pictures(vit, pictures)) return rapt_nil(ctx);
+    if (!vit) return rapt_nil(rapt_ctx_of(pictures));
+    rapt_ctx *ctx = rapt_params_ctx(vit->params);
+    if (!check_pictures(vit, pictures)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_transformer_inputs given = {.self = {.weights = weights}};
     rapt_tensor *x = rapt_transformer_forward(vit->encoder, embed(vit, pictures), &given);
@@ -187,8 +191,9 @@ rapt_tensor *rapt_vit_hidden(const rapt_vit *vit, rapt_tensor *pictures, rapt_te
 }
 
 rapt_tensor *rapt_vit_logits(const rapt_vit *vit, rapt_tensor *pictures) {
-    rapt_ctx *ctx = rapt_ctx_of(pictures);
-    if (!vit || !check_pictures(vit, pictures)) return rapt_nil(ctx);
+    if (!vit) return rapt_nil(rapt_ctx_of(pictures));
+    rapt_ctx *ctx = rapt_params_ctx(vit->params);
+    if (!check_pictures(vit, pictures)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *first = rapt_slice(rapt_vit_hidden(vit, pictures, NULL), 1, 0, 1); /* [B,1,D] */
     first = rapt_reshape(first, 2, (int64_t[2]){rapt_dim(pictures, 0), vit->config.dim});

@@ -35,7 +35,8 @@ static void destroy(void *object) {
 }
 
 static bool check(rapt_ctx *ctx, const rapt_tensor *ids, const rapt_batches_config *config) {
-    if (!rapt__need_positive(ctx, "batches", "batch", config->batch) ||
+    if (!rapt__need_config(ctx, config, "batches") || !rapt__need_tensor(ctx, ids, "batches", "ids") ||
+        !rapt__need_positive(ctx, "batches", "batch", config->batch) ||
         !rapt__need_positive(ctx, "batches", "context", config->context) ||
         !rapt__need_not_negative(ctx, "batches", "ahead", (double)config->ahead) ||
         !rapt__need_ids(ids, "batches", "ids") || !rapt__need_shape(ids, "batches", "ids", 1, (int64_t[1]){-1}))
@@ -135,8 +136,11 @@ static void fill_last(rapt_batches *batches) {
 }
 
 bool rapt_batches_next(rapt_batches *batches, rapt_tensor **x, rapt_tensor **y) {
-    *x = *y = rapt_nil(batches ? batches->ctx : NULL);
-    if (!batches || rapt_ctx_status(batches->ctx)) return false;
+    rapt_ctx *ctx = batches ? batches->ctx : NULL;
+    if (x) *x = rapt_nil(ctx);
+    if (y) *y = rapt_nil(ctx);
+    if (!x || !y) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "batches: no place for %s", x ? "y" : "x");
+    if (rapt_ctx_status(ctx)) return false; /* which no batches have too */
     drop_last(batches);
     int64_t rows = rows_at(batches, batches->position);
     if (rows == 0 || !make_last(batches, rows)) return false;

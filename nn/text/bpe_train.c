@@ -78,7 +78,7 @@ static bool train(rapt__bpe *bpe, rapt__pair_learning *learning, const char *tex
 
 rapt_tokenizer *rapt_tokenizer_train_bpe(rapt_ctx *ctx, const char *text, int64_t bytes,
                                          const rapt_tokenizer_training *training) {
-    if (!rapt__need_positive(ctx, "tokenizer", "the number of bytes", bytes) ||
+    if (!rapt__need_text(ctx, text, bytes) || !rapt__need_config(ctx, training, "tokenizer") ||
         !rapt__need_not_negative(ctx, "tokenizer", "min_count", (double)training->min_count))
         return NULL;
     if (training->vocab < LEAST_VOCAB || training->vocab > INT32_MAX) {

@@ -80,7 +80,7 @@ static rapt_tokenizer *from_seen(rapt_ctx *ctx, const bool *seen, int64_t count)
 }
 
 rapt_tokenizer *rapt_tokenizer_chars(rapt_ctx *ctx, const char *text, int64_t bytes) {
-    if (!rapt__need_positive(ctx, "tokenizer", "the number of bytes", bytes)) return NULL;
+    if (!rapt__need_text(ctx, text, bytes)) return NULL;
     bool *seen = rapt_object_new(ctx, RAPT__CODE_POINTS, NULL);
     if (!seen) return NULL;
     int64_t count = mark_points(ctx, text, bytes, seen);

@@ -120,7 +120,7 @@ static void keep_text(rapt_ctx *ctx, rapt_tensor *row, text *t) {
 
 static bool keep_rows(rapt_examples *e, rapt_tensor *const *rows) {
     for (int64_t i = 0; i < e->count * e->columns; i++) {
-        if (!rapt__need_ids(rows[i], "examples", "a row") ||
+        if (!rapt__need_tensor(e->ctx, rows[i], "examples", "a row") || !rapt__need_ids(rows[i], "examples", "a row") ||
             !rapt__need_shape(rows[i], "examples", "a row", 1, (int64_t[1]){-1}))
             return false;
         keep_text(e->ctx, rows[i], &e->texts[i]);
@@ -250,6 +250,10 @@ static rapt__ahead *prepare_ahead(const rapt_examples *e) {
 rapt_examples *rapt_examples_new(rapt_ctx *ctx, int64_t count, int64_t columns, rapt_tensor *const *rows,
                                  const rapt_examples_config *config) {
     if (rapt_ctx_status(ctx) || !check(ctx, count, columns, config)) return NULL;
+    if (!rows) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "examples: no rows");
+        return NULL;
+    }
     rapt_examples *e = rapt_object_new(ctx, sizeof *e, destroy);
     if (!e) return NULL;
     *e = (rapt_examples){.ctx = ctx, .config = *config, .count = count, .columns = columns};
@@ -280,7 +284,10 @@ static void hand_over(const rapt_examples *e, const prepared *p, rapt_tensor **i
 }
 
 rapt_status rapt_examples_next(rapt_examples *examples, rapt_tensor **ids, rapt_tensor **keep) {
-    if (!examples || !ids || !keep) return RAPT_ERROR_ARGUMENT;
+    if (!examples) return RAPT_ERROR_ARGUMENT;
+    if (!ids || !keep)
+        return rapt_fail(examples->ctx, RAPT_ERROR_ARGUMENT, "examples: no place for %s", ids ? "keep" : "ids");
+    if (rapt_ctx_status(examples->ctx)) return rapt_ctx_status(examples->ctx);
     rapt_examples *e = examples;
     hand_over(e, rapt__ahead_batch(e->ahead, e->position), ids, keep);
     rapt__ahead_next(e->ahead);

@@ -33,18 +33,26 @@ rapt_tokenizer *rapt__tokenizer_done(void *object) {
 
 void rapt_tokenizer_free(rapt_tokenizer *tokenizer) { rapt_object_free(tokenizer); }
 
+bool rapt__need_text(rapt_ctx *ctx, const char *text, int64_t bytes) {
+    if (!rapt__need_positive(ctx, "tokenizer", "the number of bytes", bytes)) return false;
+    if (!text) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "tokenizer: the text is NULL");
+    return text;
+}
+
 /* ---- the vocabulary --------------------------------------------------------------------------------------------- */
 
 int64_t rapt_tokenizer_vocab(const rapt_tokenizer *tokenizer) { return tokenizer ? tokenizer->vocab : 0; }
 
 const char *rapt_tokenizer_token(const rapt_tokenizer *tokenizer, int64_t id, int64_t *bytes) {
+    int64_t own;
+    if (!bytes) bytes = &own;
     *bytes = 0;
     if (!tokenizer || id < 0 || id >= tokenizer->vocab) return NULL;
     return tokenizer->kind->token(tokenizer, id, bytes);
 }
 
 int64_t rapt_tokenizer_find(const rapt_tokenizer *tokenizer, const char *text, int64_t bytes) {
-    return tokenizer && bytes > 0 ? tokenizer->kind->find(tokenizer, text, bytes) : -1;
+    return tokenizer && text && bytes > 0 ? tokenizer->kind->find(tokenizer, text, bytes) : -1;
 }
 
 /* ---- text to ids ------------------------------------------------------------------------------------------------ */
@@ -106,7 +114,9 @@ static rapt_tensor *encode(const rapt_tokenizer *tokenizer, const char *text, in
     if (!tokenizer) return NULL;
     rapt_ctx *ctx = tokenizer->ctx;
     if (!rapt__need_not_negative(ctx, "tokenizer", "the number of bytes", (double)bytes)) return rapt_nil(ctx);
+    if (bytes > 0 && !rapt__need_text(ctx, text, bytes)) return rapt_nil(ctx);
     if (rapt_ctx_status(ctx)) return rapt_nil(ctx);
+    if (!text) text = "";
     rapt__ids ids = {.ctx = ctx};
     bool ok = special && tokenizer->specials.count ? encode_with_specials(tokenizer, text, bytes, &ids)
                                                    : tokenizer->kind->encode(tokenizer, text, 0, bytes, &ids);
@@ -159,8 +169,12 @@ static int64_t decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, c
 }
 
 char *rapt_tokenizer_decode(const rapt_tokenizer *tokenizer, const rapt_tensor *ids, int64_t *bytes) {
+    int64_t own;
+    if (!bytes) bytes = &own;
     *bytes = 0;
-    if (!tokenizer || !rapt__need_ids(ids, "tokenizer", "ids")) return NULL;
+    if (!tokenizer || !rapt__need_tensor(tokenizer->ctx, ids, "tokenizer", "ids") ||
+        !rapt__need_ids(ids, "tokenizer", "ids"))
+        return NULL;
     int64_t length = decode(tokenizer, ids, NULL);
     if (length < 0) return NULL;
     char *text = rapt_object_new(tokenizer->ctx, (size_t)length + 1, NULL);
@@ -227,12 +241,13 @@ static void forget_given(rapt_text_stream *stream) {
 }
 
 static const char *give(rapt_text_stream *stream, int64_t count, int64_t *bytes) {
-    *bytes = stream->given = count;
+    stream->given = count;
+    if (bytes) *bytes = count;
     return count ? stream->text.text : "";
 }
 
 const char *rapt_text_stream_next(rapt_text_stream *stream, int64_t id, int64_t *bytes) {
-    *bytes = 0;
+    if (bytes) *bytes = 0;
     if (!stream) return NULL;
     const rapt_tokenizer *tokenizer = stream->tokenizer;
     int64_t own_bytes;
@@ -251,7 +266,7 @@ const char *rapt_text_stream_next(rapt_text_stream *stream, int64_t id, int64_t 
 }
 
 const char *rapt_text_stream_end(rapt_text_stream *stream, int64_t *bytes) {
-    *bytes = 0;
+    if (bytes) *bytes = 0;
     if (!stream) return NULL;
     forget_given(stream);
     stream->begun = false;

@@ -47,6 +47,9 @@ void rapt__tokenizer_destroy(void *object);
 /* tokenizer, if its context has no error; else it's freed, and NULL. */
 rapt_tokenizer *rapt__tokenizer_done(void *tokenizer);
 
+/* text is there, with a byte at least. */
+bool rapt__need_text(rapt_ctx *ctx, const char *text, int64_t bytes);
+
 /* ---- JSON ------------------------------------------------------------------------------------------------------- */
 
 /* {"type": "chars", …} */

@@ -166,7 +166,7 @@ static bool train(rapt__wordpiece *wordpiece, rapt__pair_learning *learning, con
 
 rapt_tokenizer *rapt_tokenizer_train_wordpiece(rapt_ctx *ctx, const char *text, int64_t bytes,
                                                const rapt_tokenizer_training *training) {
-    if (!rapt__need_positive(ctx, "tokenizer", "the number of bytes", bytes) ||
+    if (!rapt__need_text(ctx, text, bytes) || !rapt__need_config(ctx, training, "tokenizer") ||
         !rapt__need_not_negative(ctx, "tokenizer", "min_count", (double)training->min_count))
         return NULL;
     if (training->vocab <= RAPT__BERT_SPECIALS || training->vocab > INT32_MAX) {
