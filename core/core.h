@@ -6,7 +6,11 @@
  *   - The first error stays in the context, with a message that names the operation, the reason and the shapes. A
  *     failed function returns the context's nil tensor (or a NULL object); every later call on that context does
  *     nothing and passes nil on, until rapt_ctx_clear(). So one check at the end of a step is enough.
- *   - A NULL tensor means "optional argument absent" where a function says so, and is an error elsewhere.
+ *   - A NULL pointer means "optional argument absent" where a function says so, and is an error elsewhere that names
+ * it.
+ *   - A NULL object (a context, model, layer, file, …) is what its maker returned when it failed, with the error in the
+ *     context already. Functions that are given one do nothing, say nothing, and return nil or NULL, an error status,
+ * 0, false or NaN; so do those whose NULL arguments leave no context to tell. Nothing crashes on a NULL.
  *   - A context is used by one thread at a time. Different contexts may be used by different threads at once.
  */
 #ifndef RAPT_CORE_H
@@ -409,7 +413,8 @@ RAPT_API rapt_status rapt_params_load_from(rapt_params *params, rapt_safetensors
 
 /* ---- files -------------------------------------------------------------------------------------------------- */
 
-/* A whole file, with a zero byte after it. Freed with rapt_object_free(), or with the context. NULL on error. */
+/* A whole file, with a zero byte after it; *bytes, which may be NULL, is its length. Freed with rapt_object_free(), or
+ * with the context. NULL on error. A pipe is read to its end, once it has a writer. */
 RAPT_API char *rapt_file_read(rapt_ctx *ctx, const char *path, int64_t *bytes);
 /* Writes a file beside it, flushes that to the disk and renames it: the old file or the new one, always whole. */
 RAPT_API rapt_status rapt_file_write(rapt_ctx *ctx, const char *path, const void *data, int64_t bytes);
