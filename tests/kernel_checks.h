@@ -348,24 +348,28 @@ static void KNAME(check_adam)(const KNAME(rapt__table) * t) {
 
 /* ---- the product's parts ---- */
 
+/* One panel and several, the last one whole and not. */
 static void KNAME(check_pack)(const KNAME(rapt__table) * t) {
-    static KREAL from[70 * 70], to[70 * 64 + 1];
-    KNAME(fill)(from, 70 * 70, 1);
-    static const int64_t strides[][2] = {{1, 70}, {70, 1}, {2, 80}, {80, 2}, {1, 1}};
+    enum { MOST = 100, STEPS = 36 };
+    static KREAL from[MOST * MOST], to[(MOST + 64) * STEPS + 1];
+    KNAME(fill)(from, MOST * MOST, 1);
+    static const int64_t strides[][2] = {{1, MOST}, {MOST, 1}, {2, 64}, {64, 2}, {1, 1}};
     const int widths[] = {t->tile_rows, t->tile_columns};
     for (int w = 0; w < 2; w++) {
-        for (int count = 1; count <= widths[w]; count++) {
-            for (int64_t k = 0; k < 36; k++) {
+        const int width = widths[w];
+        for (int count = 1; count <= (width == t->tile_rows ? 3 * width : MOST); count++) {
+            const int64_t packed = (count + width - 1) / width * width;
+            for (int64_t k = 0; k < STEPS; k++) {
                 const int64_t *stride = strides[(count + k) % 5];
-                to[k * widths[w]] = 4321;
-                t->pack(k, count, widths[w], from, stride[0], stride[1], to);
+                to[k * packed] = 4321;
+                t->pack(k, count, width, from, stride[0], stride[1], to);
                 for (int64_t p = 0; p < k; p++) {
-                    for (int i = 0; i < widths[w]; i++) {
+                    for (int64_t i = 0; i < packed; i++) {
                         const KREAL want = i < count ? from[i * stride[0] + p * stride[1]] : 0;
-                        ck_assert(to[p * widths[w] + i] == want);
+                        ck_assert(to[i / width * width * k + p * width + i % width] == want);
                     }
                 }
-                ck_assert(to[k * widths[w]] == 4321);
+                ck_assert(to[k * packed] == 4321);
             }
         }
     }

@@ -90,8 +90,8 @@ END_TEST
 
 /* Sizes on both sides of the blocks, and over the threshold for threads; the bias is added once. */
 static void check_blocks(rapt_ctx *const *ctx) {
-    static const int64_t sizes[][3] = {{3, 40, 384},  {3, 40, 385},  {15, 33, 769}, {85, 97, 101},
-                                       {169, 37, 97}, {30, 513, 64}, {9, 1030, 70}, {1, 1300, 500}};
+    static const int64_t sizes[][3] = {{3, 40, 768},   {3, 40, 769},   {15, 33, 1537}, {85, 97, 101}, {169, 37, 97},
+                                       {15, 140, 512}, {15, 140, 513}, {30, 513, 64},  {9, 1030, 70}, {1, 1300, 500}};
     for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) {
         check_product(ctx, sizes[i][0], sizes[i][1], sizes[i][2], 81 + 4 * i);
         check_product(ctx, sizes[i][1], sizes[i][0], sizes[i][2], 27 + 4 * i);
@@ -103,7 +103,8 @@ END_TEST
 
 static void check_large(rapt_ctx *const *ctx) {
     static const int64_t sizes[][3] = {{190, 550, 800}, {1, 5003, 701}, {5003, 1, 701}, {2003, 17, 67},
-                                       {17, 3001, 401}, {501, 70, 997}, {40, 44, 3301}, {128, 128, 128}};
+                                       {17, 3001, 401}, {501, 70, 997}, {40, 44, 6301}, {128, 128, 128},
+                                       {336, 2700, 64}, {337, 2700, 64}};
     for (int i = 0; i < (int)(sizeof sizes / sizeof *sizes); i++) {
         check_large_f32(ctx, CONTEXTS, sizes[i][0], sizes[i][1], sizes[i][2], variant_of(5 * i));
         check_large_f64(ctx, CONTEXTS, sizes[i][0], sizes[i][1], sizes[i][2], variant_of(7 * i));

@@ -1,11 +1,11 @@
 /* C (+)= A B + bias, by tiles of C that stay in registers (Goto, van de Geijn 2008).
  *
- * k is cut in blocks of equal depth, so deep that a panel of B (tile_columns wide) stays in the first-level cache. For
- * each block, B and A are packed in panels: element p of a panel's vector i stands at p*width + i, so that a tile's
- * product reads both straight on. An operand that is used too rarely for that to pay is read where it lies. Element
- * C[i,j] is always the sum, over the blocks in order, of a chain of multiply-adds over p in order. Its bits therefore
- * depend on k, row i of A and column j of B alone: not on m, n, the strides, the place in C, the number of threads, or
- * which way below computes it.
+ * k is cut in blocks of equal depth, so deep that C is rarely touched and the rows of A that are multiplied together
+ * stay in the second-level cache. For each block, B and A are packed in panels: element p of a panel's vector i stands
+ * at p*width + i, so that a tile's product reads both straight on. Rows of A that lie along k, and what is used too
+ * rarely for packing to pay, are read where they lie. Element C[i,j] is always the sum, over the blocks in order, of a
+ * chain of multiply-adds over p in order. Its bits therefore depend on k, row i of A and column j of B alone: not on m,
+ * n, the strides, the place in C, the number of threads, or which way below computes it.
  *
  *   serial   one thread; for small products, and for chunks of batches and of wide products
  *   wide     few rows, many columns: chunks of columns, each done serially
@@ -21,15 +21,16 @@ typedef REAL(rapt__table) table;
 typedef REAL(rapt__tile) tile;
 
 enum {
-    DEPTH = 384,               /* at most, of a block of k */
+    DEPTH = 768,               /* at most, of a block of k: C is read and written again for each */
     SERIAL_COLUMNS = 512,      /* at most, of B packed at once by one thread */
     ROW_TILES = 12,            /* at most, of A packed at once: with DEPTH they stay in the second-level cache */
     SHARED_ELEMENTS = 1 << 21, /* about, of B packed at once by all threads */
     SHARED_BLOCKS = 8,         /* at most, blocks of k packed at once by all threads */
-    PACK_ELEMENTS = 1 << 15,   /* about, of B packed in one chunk */
+    PACK_ELEMENTS = 1 << 17,   /* about, of B packed in one chunk */
     CHUNKS = 16,               /* about, that a product is cut in: enough for the threads to end together */
-    IN_PLACE_COLUMNS = 128,    /* at most, for which packing A wouldn't pay */
-    IN_PLACE_ROWS = 64,        /* at most, for which packing B wouldn't pay */
+    IN_PLACE_COLUMNS = 128,    /* at most, for which packing A wouldn't pay whatever its rows' distance */
+    SAME_SETS = 2048,
+    IN_PLACE_ROWS = 64, /* at most, for which packing B wouldn't pay */
     MAX_TILE = 14 * 32,
     LINE_BYTES = 64,
 };
@@ -130,11 +131,7 @@ static const real *at_block(const product *p, const operand *o, int64_t block, i
 }
 
 static void pack_panels(const product *p, const operand *o, int64_t block, int64_t first, int64_t count, real *to) {
-    const int64_t depth = block_depth(p, block);
-    for (; count > 0; first += o->width, count -= o->width, to += o->width * depth) {
-        p->kernels->pack(depth, (int)smaller(count, o->width), o->width, at_block(p, o, block, first), o->stride,
-                         o->step, to);
-    }
+    p->kernels->pack(block_depth(p, block), count, o->width, at_block(p, o, block, first), o->stride, o->step, to);
 }
 
 static panels packed_panels(const product *p, const operand *o, int64_t block, const real *data) {
@@ -153,7 +150,12 @@ static panels panels_in_place(const product *p, const operand *o, int64_t block,
                     .packed_last = rest ? to : NULL};
 }
 
-static bool row_in_place(const operand *a, int64_t columns) { return a->step == 1 && columns <= IN_PLACE_COLUMNS; }
+/* Rows whose distance is a multiple of SAME_SETS bytes share so few sets of the first-level cache that they push each
+ * other out. */
+static bool row_in_place(const operand *a, int64_t columns) {
+    const bool apart = a->stride * (int64_t)sizeof(real) % SAME_SETS != 0;
+    return a->step == 1 && (apart || columns <= IN_PLACE_COLUMNS);
+}
 static bool column_in_place(const operand *b, int64_t rows) {
     return (b->stride == 1 && rows <= IN_PLACE_ROWS) || (b->step == 1 && rows == 1);
 }
@@ -206,7 +208,7 @@ static void place_b(tile *t, const panels *b, int64_t panel, int width) {
 
 /* Row tile it fetches its share of the next packed panel of B, while there is one. */
 static const real *soon_after(const tile *t, const panels *b, int64_t jt, int64_t it, int64_t columns, int width) {
-    const int64_t share = t->k * LINE_BYTES / (int64_t)sizeof(real);
+    const int64_t share = t->k / 2 * LINE_BYTES / (int64_t)sizeof(real);
     const bool more = b->stride == 1 && b->step == width && (jt + 1) * width < columns && it * share < b->next;
     return more ? b->data + (jt + 1) * b->next + it * share : t->b;
 }
@@ -337,9 +339,9 @@ static rapt_status run_wide(rapt_ctx *ctx, const product *p) {
 typedef struct shared_job {
     const product *p;
     int64_t j, columns, first_block, blocks;
-    int64_t block_elements;                        /* of one block of B, packed */
-    int64_t panel_columns, panel_chunks;           /* packing is cut in chunks of so many columns; chunks in a block */
-    int64_t chunk_rows, row_chunks, chunk_columns; /* multiplying */
+    int64_t block_elements;                       /* of one block of B, packed */
+    int64_t panel_columns, panel_chunks;          /* packing is cut in chunks of so many columns; chunks in a block */
+    int64_t row_tiles, row_chunks, chunk_columns; /* multiplying */
     real *b;
     real *a; /* a piece for each thread */
     int64_t a_piece;
@@ -355,11 +357,15 @@ static void pack_shared(void *arg, int64_t chunk, int thread) {
                 to);
 }
 
+static int64_t first_row(const shared_job *job, int64_t row_chunk) {
+    return row_chunk * job->row_tiles / job->row_chunks * job->p->kernels->tile_rows;
+}
+
 static void multiply_shared(void *arg, int64_t chunk, int thread) {
     const shared_job *job = arg;
     const product *p = job->p;
-    const int64_t i = chunk % job->row_chunks * job->chunk_rows, at = chunk / job->row_chunks * job->chunk_columns;
-    const int64_t height = smaller(job->chunk_rows, p->of.m - i);
+    const int64_t i = first_row(job, chunk % job->row_chunks), at = chunk / job->row_chunks * job->chunk_columns;
+    const int64_t height = smaller(first_row(job, chunk % job->row_chunks + 1), p->of.m) - i;
     const int64_t width = smaller(job->chunk_columns, job->columns - at);
     const operand rows = rows_of_a(p), columns = columns_of_b(p);
     real *a_space = job->a + thread * job->a_piece;
@@ -371,19 +377,21 @@ static void multiply_shared(void *arg, int64_t chunk, int thread) {
     }
 }
 
-/* Chunks of rows first; where those are too few, of columns too. */
+/* Chunks of many rows, so that a panel of B is read as rarely as may be, but of no more than the second-level cache
+ * holds; where that makes few chunks, of columns too. */
 static void cut_shared(shared_job *job, int64_t m, int64_t columns) {
+    enum { FEW_TILES = 5, EVEN = 4 /* so that a few threads have as much to do */ };
     const table *kernels = job->p->kernels;
-    const int64_t row_tiles = divide_up(m, kernels->tile_rows);
-    const double row_tile_work = (double)kernels->tile_rows * (double)columns * (double)job->p->of.k;
-    int64_t tiles = larger(divide_up(row_tiles, CHUNKS), (int64_t)(chunk_work / row_tile_work));
-    tiles = larger(1, smaller(tiles, ROW_TILES));
-    job->row_chunks = divide_up(row_tiles, tiles);
-    job->chunk_rows = divide_up(row_tiles, job->row_chunks) * kernels->tile_rows;
-    job->row_chunks = divide_up(m, job->chunk_rows);
-    const int64_t chunk_panels =
-        divide_up(divide_up(columns, kernels->tile_columns), larger(1, CHUNKS / 2 / job->row_chunks));
-    job->chunk_columns = chunk_panels * kernels->tile_columns;
+    const int64_t row_tiles = divide_up(m, kernels->tile_rows),
+                  column_tiles = divide_up(columns, kernels->tile_columns);
+    const double work = (double)m * (double)columns * (double)job->p->of.k;
+    const int64_t worthwhile = (int64_t)(work / chunk_work) + 1;
+    int64_t chunks = larger(divide_up(row_tiles, ROW_TILES), smaller(CHUNKS, row_tiles / FEW_TILES));
+    chunks = smaller(round_up(chunks, EVEN), smaller(row_tiles, worthwhile));
+    job->row_tiles = row_tiles;
+    job->row_chunks = chunks;
+    const int64_t parts = larger(1, smaller(CHUNKS, worthwhile) / chunks);
+    job->chunk_columns = divide_up(column_tiles, parts) * kernels->tile_columns;
 }
 
 static rapt_status run_shared(rapt_ctx *ctx, const product *p) {
@@ -395,7 +403,8 @@ static rapt_status run_shared(rapt_ctx *ctx, const product *p) {
     shared_job job = {.p = p, .block_elements = packed_elements(columns, p->depth)};
     cut_shared(&job, p->of.m, columns);
     job.panel_columns = larger(1, PACK_ELEMENTS / (p->depth * tile_columns)) * tile_columns;
-    job.a_piece = packed_elements(job.chunk_rows, p->depth);
+    const int64_t most_tiles = divide_up(job.row_tiles, job.row_chunks);
+    job.a_piece = packed_elements(most_tiles * p->kernels->tile_rows, p->depth);
     const size_t b_elements = (size_t)(blocks * job.block_elements);
     job.b = rapt__take(ctx, (b_elements + (size_t)rapt_ctx_threads(ctx) * (size_t)job.a_piece) * sizeof(real));
     if (!job.b) return RAPT_ERROR_MEMORY;
@@ -414,7 +423,10 @@ static rapt_status run_shared(rapt_ctx *ctx, const product *p) {
     return RAPT_OK;
 }
 
-static bool is_wide(const product *p) { return p->of.m <= ROW_TILES * p->kernels->tile_rows && p->of.n >= 8 * p->of.m; }
+/* So few rows that a thread that packs its own columns of B packs about as fast as it reads. */
+static bool is_wide(const product *p) {
+    return p->of.m <= 2 * ROW_TILES * p->kernels->tile_rows && p->of.n >= 8 * p->of.m;
+}
 
 rapt_status REAL(rapt__gemm_run)(rapt_ctx *ctx, const gemm *g) {
     if (is_empty(g)) return RAPT_OK;

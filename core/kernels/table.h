@@ -18,14 +18,16 @@ typedef struct KNAME(rapt__tile) {
     int rows, columns;
     bool add;
     const KREAL *bias;
-    const KREAL *soon; /* k cache lines from here on are fetched meanwhile: what a later tile reads */
+    const KREAL *soon; /* k/2 cache lines from here on are fetched meanwhile: what a later tile reads */
 } KNAME(rapt__tile);
 
 typedef struct KNAME(rapt__table) {
     int tile_rows, tile_columns; /* what the registers hold */
     void (*gemm_tile)(const KNAME(rapt__tile) * tile);
-    /* Packs count (<= width) vectors of length k: to[p*width + i] = from[i*stride + p*step], zeros for i >= count. */
-    void (*pack)(int64_t k, int count, int width, const KREAL *from, int64_t stride, int64_t step, KREAL *to);
+    /* Packs count vectors of length k in panels of `width` of them, tile_rows or tile_columns: element p of a panel's
+     * vector i is at p*width + i, one panel follows the other, and zeros fill the last. From: vector i's is at
+     * i*stride + p*step. */
+    void (*pack)(int64_t k, int64_t count, int width, const KREAL *from, int64_t stride, int64_t step, KREAL *to);
 
     /* Elementwise functions; the error of each stands in its source. */
     void (*exp)(int64_t n, const KREAL *x, KREAL *y);

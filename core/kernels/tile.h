@@ -14,6 +14,11 @@ enum { TILE_ROWS = 12 };
 #else
 enum { TILE_ROWS = 4 };
 #endif
+enum {
+    MOST_ROWS = 14,
+    GROUP = 4, /* of rows, reached from one pointer by the processor's own scaling of an index */
+    STEPS = 8, /* done in one turn of the loop: its own counting would take the multipliers' places */
+};
 enum { TILE_VECTORS = 2, TILE_COLUMNS = TILE_VECTORS * LANES, LINE = 64 / (int)sizeof(real) };
 
 /* ---- transposing in registers ---- */
@@ -101,32 +106,59 @@ INLINE void put_tile(const tile *t, const int rows, const int vectors, vec sum[]
     put_edge(t, vectors, sums);
 }
 
+/* What a tile fetches while it multiplies, a few lines a step so that they don't crowd out its own: the lines of C that
+ * it ends in, row by row, and of what a later tile reads. */
+typedef struct ahead {
+    real *c;
+    int row;
+    const real *soon;
+} ahead;
+
+INLINE void fetch_ahead(const tile *t, ahead *next, const int rows, const int vectors) {
+    for (int v = 0; v < vectors; v++) __builtin_prefetch(next->c + v * LANES, 1);
+    next->row++;
+    next->c = next->row < rows ? next->c + t->c_row : t->c;
+    for (int line = 0; line < 2; line++) __builtin_prefetch(next->soon + line * LINE, 0, 2);
+    next->soon += 2 * LINE;
+}
+
+typedef struct position {
+    const real *a[(MOST_ROWS + GROUP - 1) / GROUP], *b;
+} position;
+
+/* Element p of the sums. */
+INLINE void add_products(const tile *t, position *at, const int rows, const int vectors, const int64_t a_row,
+                         vec sum[][TILE_VECTORS]) {
+    vec b_row[TILE_VECTORS];
+    for (int v = 0; v < vectors; v++) b_row[v] = load(at->b + v * LANES, LANES);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; i++) {
+        for (int v = 0; v < vectors; v++) sum[i][v] += at->a[i / GROUP][i % GROUP * a_row] * b_row[v];
+    }
+    for (int i = 0; i < rows; i += GROUP) at->a[i / GROUP] += t->a_step;
+    at->b += t->b_step;
+}
+
 /* rows and vectors are constants: the sums stay in registers. */
 INLINE void tile_product(const tile *t, const int rows, const int vectors, const bool packed) {
     if (rows > TILE_ROWS) return;
-    enum { GROUP = 4 }; /* of rows, reached from one pointer by the processor's own scaling of an index */
     const int64_t a_row = packed ? 1 : t->a_row;
-    const real *a[(TILE_ROWS + GROUP - 1) / GROUP], *b = t->b, *soon = t->soon;
-    for (int i = 0; i < rows; i += GROUP) a[i / GROUP] = t->a + i * a_row;
+    position at = {.b = t->b};
+    for (int i = 0; i < rows; i += GROUP) at.a[i / GROUP] = t->a + i * a_row;
     vec sum[TILE_ROWS][TILE_VECTORS];
     for (int i = 0; i < rows; i++) {
         for (int v = 0; v < vectors; v++) sum[i][v] = splat(0);
     }
-    for (int i = 0; i < rows; i++) {
-        for (int v = 0; v < vectors; v++) __builtin_prefetch(t->c + i * t->c_row + v * LANES, 1);
-    }
-    for (int64_t p = 0; p < t->k; p++) {
-        vec b_row[TILE_VECTORS];
-        for (int v = 0; v < vectors; v++) b_row[v] = load(b + v * LANES, LANES);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            for (int v = 0; v < vectors; v++) sum[i][v] += a[i / GROUP][i % GROUP * a_row] * b_row[v];
+    ahead next = {.c = t->c, .soon = t->soon};
+    int64_t p = 0;
+    for (; p + STEPS <= t->k; p += STEPS) {
+        for (int half = 0; half < 2; half++) {
+            fetch_ahead(t, &next, rows, vectors);
+#pragma GCC unroll 8
+            for (int step = 0; step < STEPS / 2; step++) add_products(t, &at, rows, vectors, a_row, sum);
         }
-        for (int i = 0; i < rows; i += GROUP) a[i / GROUP] += t->a_step;
-        b += t->b_step;
-        __builtin_prefetch(soon, 0, 2);
-        soon += LINE;
     }
+    for (; p < t->k; p++) add_products(t, &at, rows, vectors, a_row, sum);
     put_tile(t, rows, vectors, sum);
 }
 
@@ -247,33 +279,55 @@ INLINE void pack_across(int64_t k, const int group, const int count, const int w
     pack_element_by_element(k - p, count, width, from + p, stride, 1, to + p * width);
 }
 
-/* Each step's elements lie side by side. The last group of them may overlap the one before. */
-INLINE void pack_along(int64_t k, const int group, const int count, const int width, const real *from, int64_t step,
-                       real *to) {
+/* Each step's elements lie side by side, those of all panels. The last group of a panel may overlap the one before. */
+INLINE void pack_along(int64_t k, int64_t panels, const int group, const int count, const int width, const real *from,
+                       int64_t step, real *to) {
+    enum { SOON = 8 }; /* steps: each may be in another page, where the processor doesn't look ahead by itself */
     const int last = count - group;
     for (int64_t p = 0; p < k; p++, from += step, to += width) {
-        for (int i = 0; i < last; i += group) copy_group(group, from + i, to + i);
-        copy_group(group, from + last, to + last);
+        const real *soon = p + SOON < k ? from + SOON * step : from;
+        for (int64_t panel = 0; panel < panels; panel++) {
+            const real *source = from + panel * width;
+            real *target = to + panel * width * k;
+            for (int i = 0; i < count; i += LINE) __builtin_prefetch(soon + panel * width + i);
+            for (int i = 0; i < last; i += group) copy_group(group, source + i, target + i);
+            copy_group(group, source + last, target + last);
+        }
     }
 }
 
 INLINE void pack_vectors(int64_t k, const int count, const int width, const real *from, int64_t stride, int64_t step,
                          real *to) {
     const int group = count >= OCT && VECTOR_BYTES > 16 ? OCT : QUAD;
-    if (stride == 1 && count >= QUAD) return pack_along(k, group, count, width, from, step, to);
+    if (stride == 1 && count >= QUAD) return pack_along(k, 1, group, count, width, from, step, to);
     if (step == 1 && count >= QUAD) return pack_across(k, group, count, width, from, stride, to);
     pack_element_by_element(k, count, width, from, stride, step, to);
 }
 
-static void pack(int64_t k, int count, int width, const real *from, int64_t stride, int64_t step, real *to) {
-    if (count == TILE_COLUMNS && width == TILE_COLUMNS) {
-        return pack_vectors(k, TILE_COLUMNS, TILE_COLUMNS, from, stride, step, to);
+INLINE void pack_whole(int64_t k, int64_t panels, const int width, const real *from, int64_t stride, int64_t step,
+                       real *to) {
+    const int group = width >= OCT && VECTOR_BYTES > 16 ? OCT : QUAD;
+    if (stride == 1) return pack_along(k, panels, group, width, width, from, step, to);
+    for (int64_t panel = 0; panel < panels; panel++) {
+        pack_vectors(k, width, width, from + panel * width * stride, stride, step, to + panel * width * k);
     }
-    if (count == TILE_ROWS && width == TILE_ROWS) return pack_vectors(k, TILE_ROWS, TILE_ROWS, from, stride, step, to);
+}
+
+static void pack_last(int64_t k, int count, int width, const real *from, int64_t stride, int64_t step, real *to) {
     pack_vectors(k, count, width, from, stride, step, to);
-    for (int64_t p = 0; p < k && count < width; p++) {
+    for (int64_t p = 0; p < k; p++) {
         for (int i = count; i < width; i++) to[p * width + i] = 0;
     }
+}
+
+static void pack(int64_t k, int64_t count, int width, const real *from, int64_t stride, int64_t step, real *to) {
+    const int64_t panels = count / width, rest = count % width;
+    if (width == TILE_COLUMNS) {
+        pack_whole(k, panels, TILE_COLUMNS, from, stride, step, to);
+    } else {
+        pack_whole(k, panels, TILE_ROWS, from, stride, step, to);
+    }
+    if (rest) pack_last(k, (int)rest, width, from + (count - rest) * stride, stride, step, to + (count - rest) * k);
 }
 
 #endif

@@ -75,8 +75,14 @@ static int by_size(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Aligned as tensors are. */
+static float *matrix(int64_t count) {
+    enum { LINE_BYTES = 64 };
+    return aligned_alloc(LINE_BYTES, ((size_t)count * sizeof(float) + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES);
+}
+
 static float *random_values(int64_t count, uint64_t stream) {
-    float *values = malloc((size_t)count * sizeof *values);
+    float *values = matrix(count);
     for (int64_t i = 0; values && i < count; i++) {
         values[i] = (float)rapt_random_uniform(1, stream, (uint64_t)i) - 0.5f;
     }
@@ -93,7 +99,7 @@ static rapt__gemm_f32 product(const options *o) {
                             .b = random_values(o->k * o->n, 2),
                             .b_row = o->tb ? 1 : o->n,
                             .b_column = o->tb ? o->k : 1,
-                            .c = malloc((size_t)(o->m * o->n) * sizeof(float)),
+                            .c = matrix(o->m * o->n),
                             .c_row = o->n,
                             .c_column = 1};
 }
