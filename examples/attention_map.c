@@ -235,7 +235,7 @@ int main(int arguments, char **argument) {
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (!s.model) {
         complain(&line, "--model is needed: the folder of a trained model");
         return EXIT_USAGE;
@@ -250,5 +250,5 @@ int main(int arguments, char **argument) {
     else
         complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return done ? EXIT_DONE : EXIT_FAILED;
+    return finish_output(&line) && done ? EXIT_DONE : EXIT_FAILED;
 }

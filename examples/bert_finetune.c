@@ -479,7 +479,7 @@ int main(int arguments, char **argument) {
         .options = options,
         .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     catch_interrupts();
     run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;

@@ -124,7 +124,7 @@ const char *option_text(const option *which, char *out, size_t bytes) {
 }
 
 static void print_help(const command_line *line) {
-    printf("usage: %s [options]\n%s\n\n", line->program, line->summary);
+    printf("usage: %s%s\n%s\n\n", line->program, line->count ? " [options]" : "", line->summary);
     for (int i = 0; i < line->count; i++) {
         const option *o = &line->options[i];
         static const char *const values[] = {"", " TEXT", " N", " X", " N"};
@@ -160,7 +160,7 @@ command parse_command_line(const command_line *line, int arguments, char **argum
     for (int i = 1; i < arguments; i++) {
         if (strcmp(argument[i], "--help") == 0) {
             print_help(line);
-            return COMMAND_DONE;
+            return finish_output(line) ? COMMAND_DONE : COMMAND_FAILED;
         }
     }
     for (int i = 1; i < arguments; i++) {
@@ -192,6 +192,11 @@ command parse_command_line(const command_line *line, int arguments, char **argum
         if (!set_option(line, o, equals ? equals + 1 : argument[++i])) return COMMAND_WRONG;
     }
     return COMMAND_RUN;
+}
+
+int exit_status(command what) {
+    if (what == COMMAND_WRONG) return EXIT_USAGE;
+    return what == COMMAND_FAILED ? EXIT_FAILED : EXIT_DONE;
 }
 
 /* ---- signals, clock, memory ------------------------------------------------------------------------------------- */

@@ -38,10 +38,12 @@ typedef struct command_line {
     int count;
 } command_line;
 
-typedef enum command { COMMAND_RUN, COMMAND_DONE, COMMAND_WRONG } command;
+typedef enum command { COMMAND_RUN, COMMAND_DONE, COMMAND_WRONG, COMMAND_FAILED } command;
 
-/* Fills in the options' values. --help prints them (done); what is wrong is told in one line. */
+/* Fills in the options' values. --help prints them (done, or failed if that can't be written); what is wrong is told in
+ * one line. */
 command parse_command_line(const command_line *line, int arguments, char **argument);
+int exit_status(command what); /* of a program that isn't to run */
 option *find_option(const command_line *line, const char *name); /* NULL if there is none */
 /* Sets one option; false, and one line told, if text isn't a fitting value. */
 bool set_option(const command_line *line, option *which, const char *text);

@@ -5,6 +5,8 @@
 
 #include <rapt/ops.h>
 
+#include "common.h"
+
 /* Stable for large |x|: max(x, 0) + log(1 + exp(-|x|)). */
 static double softplus(double x) { return fmax(x, 0) + log1p(exp(-fabs(x))); }
 
@@ -67,11 +69,17 @@ static const rapt_op softplus_op = {
     .samples_count = sizeof samples / sizeof *samples,
 };
 
-int main(void) {
+int main(int arguments, char **argument) {
+    command_line line = {"custom_op",
+                         "Checks an operation of its own against finite differences and uses it. "
+                         "Example:\n  custom_op",
+                         NULL, 0};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return exit_status(what);
     rapt_gradcheck_report report;
     if (rapt_gradcheck(&softplus_op, &report) != RAPT_OK) {
-        fprintf(stderr, "custom_op: %s\n", report.message);
-        return 1;
+        complain(&line, "%s", report.message);
+        return EXIT_FAILED;
     }
     printf("gradients agree: %d checks, relative error at most %.1e\n", report.checked, report.worst);
 
@@ -84,7 +92,7 @@ int main(void) {
         printf("softplus(%g) = %.6f, slope %.6f\n", rapt_at(x, i), rapt_at(y, i), rapt_at(rapt_grad(x), i));
     }
     bool done = rapt_ctx_status(ctx) == RAPT_OK;
-    if (!done) fprintf(stderr, "custom_op: %s\n", rapt_ctx_error(ctx));
+    if (!done) complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return done ? 0 : 1;
+    return finish_output(&line) && done ? EXIT_DONE : EXIT_FAILED;
 }

@@ -119,10 +119,11 @@ int main(int arguments, char **argument) {
                          "Writes a GPT as a C file with the functions\n\n"
                          "  rapt_gpt *NAME(rapt_ctx *ctx);\n"
                          "  rapt_tokenizer *NAME_tokenizer(rapt_ctx *ctx);   where the folder has a tokenizer\n\n"
-                         "A program that compiles it in and links with rapt needs no file.",
+                         "A program that compiles it in and links with rapt needs no file. Example:\n"
+                         "  export_c --model shakespeare --out shakespeare.c --name shakespeare",
                          options, sizeof options / sizeof *options};
     command asked = parse_command_line(&line, arguments, argument);
-    if (asked != COMMAND_RUN) return asked == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (asked != COMMAND_RUN) return exit_status(asked);
     if (!s.model || !s.out) {
         complain(&line, "--%s is needed", s.model ? "out" : "model");
         return EXIT_USAGE;
@@ -136,5 +137,5 @@ int main(int arguments, char **argument) {
     bool done = rapt_ctx_status(ctx) == RAPT_OK;
     if (!done) complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return done ? EXIT_DONE : EXIT_FAILED;
+    return finish_output(&line) && done ? EXIT_DONE : EXIT_FAILED;
 }

@@ -165,11 +165,12 @@ int main(int arguments, char **argument) {
         {"logits", OPTION_FLAG, &s.logits, .help = "print the logits after each of --ids, a line each, and no text"},
     };
     command_line line = {.program = "gpt_generate",
-                         .summary = "Continues a text with a model. Ctrl-C ends it.",
+                         .summary = "Continues a text with a model. Ctrl-C ends it. Example:\n"
+                                    "  gpt_generate --model shakespeare --prompt \"ROMEO:\" --tokens 300",
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (!check_settings(&line, &s)) return EXIT_USAGE;
     if (s.beams > 1) s.temperature = 0;
     catch_interrupts();

@@ -408,11 +408,15 @@ int main(int arguments, char **argument) {
     };
     command_line line = {
         .program = "gpt_train",
-        .summary = "Trains a GPT on a text. Ctrl-C saves and ends. With --resume, what is not given stays as it was.",
+        .summary = "Trains a GPT on a text. Ctrl-C saves and ends. With --resume, what is not given stays as it was.\n"
+                   "Examples:\n"
+                   "  gpt_train --out shakespeare --log shakespeare.jsonl\n"
+                   "  gpt_train --out shakespeare --resume --steps 4000\n"
+                   "  gpt_train --data book.txt --tokenizer book.json --out book",
         .options = options,
         .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (s.resume && !s.out) {
         complain(&line, "--resume needs --out: the folder of the run to go on with");
         return EXIT_USAGE;
@@ -426,5 +430,5 @@ int main(int arguments, char **argument) {
         status = EXIT_FAILED;
     }
     rapt_ctx_free(r.ctx);
-    return status;
+    return finish_output(&line) ? status : EXIT_FAILED;
 }

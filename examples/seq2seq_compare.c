@@ -554,7 +554,7 @@ int main(int arguments, char **argument) {
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (!check_settings(&line, &s)) return EXIT_USAGE;
     catch_interrupts();
     run r = {.line = &line, .s = &s};

@@ -133,7 +133,7 @@ int main(int arguments, char **argument) {
                          "  tokenize --load tokenizer.json --whole < book.txt   all ids in one line",
                          options, sizeof options / sizeof *options};
     command asked = parse_command_line(&line, arguments, argument);
-    if (asked != COMMAND_RUN) return asked == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (asked != COMMAND_RUN) return exit_status(asked);
     if (!s.gpt2 + !s.bert + !s.load != 2) {
         complain(&line, "one of --gpt2, --bert and --load is needed");
         return EXIT_USAGE;

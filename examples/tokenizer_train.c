@@ -70,7 +70,7 @@ int main(int arguments, char **argument) {
         "  echo 'a line' | tokenize --load book.json",
         options, sizeof options / sizeof *options};
     command asked = parse_command_line(&line, arguments, argument);
-    if (asked != COMMAND_RUN) return asked == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (asked != COMMAND_RUN) return exit_status(asked);
     bool bpe = strcmp(s.kind, "bpe") == 0;
     if (!bpe && strcmp(s.kind, "wordpiece") != 0) {
         complain(&line, "--kind must be bpe or wordpiece, not %s", s.kind);
@@ -89,5 +89,5 @@ int main(int arguments, char **argument) {
     bool done = rapt_ctx_status(ctx) == RAPT_OK;
     if (!done) complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return done ? EXIT_DONE : EXIT_FAILED;
+    return finish_output(&line) && done ? EXIT_DONE : EXIT_FAILED;
 }

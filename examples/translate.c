@@ -184,7 +184,7 @@ int main(int arguments, char **argument) {
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (!s.model) {
         complain(&line, "--model is missing: the folder that translate_train has written");
         return EXIT_USAGE;

@@ -433,7 +433,7 @@ int main(int arguments, char **argument) {
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (s.resume && !s.out) {
         complain(&line, "--resume needs --out: the folder of the run to go on with");
         return EXIT_USAGE;
@@ -447,5 +447,5 @@ int main(int arguments, char **argument) {
         status = EXIT_FAILED;
     }
     rapt_ctx_free(r.ctx);
-    return status;
+    return finish_output(&line) ? status : EXIT_FAILED;
 }

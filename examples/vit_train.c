@@ -395,7 +395,7 @@ int main(int arguments, char **argument) {
         .options = options,
         .count = (int)(sizeof options / sizeof *options)};
     command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return what == COMMAND_DONE ? EXIT_DONE : EXIT_USAGE;
+    if (what != COMMAND_RUN) return exit_status(what);
     if (!check_settings(&line, &s)) return EXIT_USAGE;
     catch_interrupts();
     run r = {
@@ -407,5 +407,5 @@ int main(int arguments, char **argument) {
         status = EXIT_FAILED;
     }
     rapt_ctx_free(r.ctx);
-    return status;
+    return finish_output(&line) ? status : EXIT_FAILED;
 }

@@ -5,6 +5,8 @@
 
 #include <rapt/nn.h>
 
+#include "common.h"
+
 enum { DOG, BITES, MAN, WORDS, DIM = 16, SHOWN = 4 };
 
 static const char *const words[WORDS] = {"dog", "bites", "man"};
@@ -76,7 +78,12 @@ static double compare(rapt_ctx *ctx, const reader *r, bool with_positions) {
     return most;
 }
 
-int main(void) {
+int main(int arguments, char **argument) {
+    command_line line = {"word_order",
+                         "Shows what positions are for, on two sentences of the same words. Example:\n  word_order",
+                         NULL, 0};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return exit_status(what);
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_mark mark = rapt_evaluation(ctx);
     reader r = reader_new(ctx);
@@ -86,7 +93,7 @@ int main(void) {
     printf("Different ones: the order is in them.\n");
     rapt_scope_end(mark);
     bool shown = rapt_ctx_status(ctx) == RAPT_OK && without < 1e-12 && with > 0.1;
-    if (!shown) fprintf(stderr, "word_order: not shown (%g, %g) %s\n", without, with, rapt_ctx_error(ctx));
+    if (!shown) complain(&line, "not shown (%g, %g) %s", without, with, rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return shown ? 0 : 1;
+    return finish_output(&line) && shown ? EXIT_DONE : EXIT_FAILED;
 }

@@ -8,6 +8,8 @@
 #include <rapt/nn.h>
 #include <rapt/optim.h>
 
+#include "common.h"
+
 enum { SENSES = 2, SUBJECTS = 5, VERBS = 4, ENDINGS = 3, LENGTH = 6, BANK = 4, LAYERS = 4, DIM = 32, BATCH = 32 };
 enum { STEPS = 300, STATES = LAYERS + 1 };
 
@@ -151,7 +153,13 @@ static void print_distances(const char *title, const distances *d) {
     }
 }
 
-int main(void) {
+int main(int arguments, char **argument) {
+    command_line line = {"word_senses",
+                         "Shows how the vectors of one word with two senses part from layer to layer. Takes no "
+                         "options. Example:\n  word_senses",
+                         NULL, 0};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return exit_status(what);
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     model m = model_new(ctx);
     printf("Cosine distances between the vectors of \"bank\" in pairs of sentences:\n"
@@ -168,7 +176,7 @@ int main(void) {
            endings[0][0], endings[1][0]);
     bool shown = rapt_ctx_status(ctx) == RAPT_OK && fabs(after.across[0]) < 1e-5 && after.across[LAYERS] > 0.2 &&
                  after.across[LAYERS] > 3 * after.within[LAYERS];
-    if (!shown) fprintf(stderr, "word_senses: not shown %s\n", rapt_ctx_error(ctx));
+    if (!shown) complain(&line, "not shown %s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return shown ? 0 : 1;
+    return finish_output(&line) && shown ? EXIT_DONE : EXIT_FAILED;
 }

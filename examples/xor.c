@@ -4,7 +4,12 @@
 #include <rapt/nn.h>
 #include <rapt/optim.h>
 
-int main(void) {
+#include "common.h"
+
+int main(int arguments, char **argument) {
+    command_line line = {"xor", "Two layers learn exclusive or. Example:\n  xor", NULL, 0};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return exit_status(what);
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_params *params = rapt_params_new(ctx, RAPT_F32);
     rapt_linear_layer *hidden =
@@ -28,7 +33,7 @@ int main(void) {
         rapt_scope_end(mark);
     }
     bool learned = rapt_ctx_status(ctx) == RAPT_OK && loss < 1e-3;
-    if (!learned) fprintf(stderr, "xor: not learned (loss %g) %s\n", loss, rapt_ctx_error(ctx));
+    if (!learned) complain(&line, "not learned (loss %g) %s", loss, rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
-    return learned ? 0 : 1;
+    return finish_output(&line) && learned ? EXIT_DONE : EXIT_FAILED;
 }
