@@ -6,11 +6,10 @@
  *   - The first error stays in the context, with a message that names the operation, the reason and the shapes. A
  *     failed function returns the context's nil tensor (or a NULL object); every later call on that context does
  *     nothing and passes nil on, until rapt_ctx_clear(). So one check at the end of a step is enough.
- *   - A NULL pointer means "optional argument absent" where a function says so, and is an error elsewhere that names
- * it.
- *   - A NULL object (a context, model, layer, file, …) is what its maker returned when it failed, with the error in the
- *     context already. Functions that are given one do nothing, say nothing, and return nil or NULL, an error status,
- * 0, false or NaN; so do those whose NULL arguments leave no context to tell. Nothing crashes on a NULL.
+ *   - A NULL pointer means "optional argument absent" where a function says so, and is an error elsewhere.
+ *   - A NULL object (a context, model, layer, file, …) is what its maker returned when it failed, with the error in
+ *     the context already. Functions that are given one do nothing, say nothing, and return nil or NULL, an error
+ *     status, 0, false or NaN; so do those whose NULL arguments leave no context to tell. Nothing crashes on a NULL.
  *   - A context is used by one thread at a time. Different contexts may be used by different threads at once.
  */
 #ifndef RAPT_CORE_H
