@@ -1,8 +1,7 @@
 /* safetensors (huggingface/safetensors, README "Format"): the header's length in 8 bytes, little-endian; a JSON object
  * that gives each tensor's dtype, shape and place; then the elements, row-major, little-endian, without gaps.
  *
- * A file is not mapped: one that is cut short while it is mapped would end the process. Its header is read at once, a
- * tensor's elements when they are asked for. */
+ * The header is read at once, a tensor's elements when they are asked for. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -185,9 +185,47 @@ static void write_gathered(rapt__file_writer *out, const piece *p) {
     }
 }
 
+/* What narrowing a contiguous tensor needs, a part at a time. */
+typedef struct narrowing {
+    const piece *p;
+    int64_t first, count;
+    uint16_t *halves;
+} narrowing;
+
+enum { CHUNK_ELEMENTS = 1 << 14, PART_ELEMENTS = 64 * CHUNK_ELEMENTS };
+
+static void narrow_chunk(void *arg, int64_t chunk, int thread) {
+    (void)thread;
+    const narrowing *n = arg;
+    const void *elements = rapt_data(n->p->tensor);
+    rapt_type type = rapt_type_of(n->p->tensor);
+    int64_t end = (chunk + 1) * CHUNK_ELEMENTS < n->count ? (chunk + 1) * CHUNK_ELEMENTS : n->count;
+    for (int64_t i = chunk * CHUNK_ELEMENTS; i < end; i++)
+        n->halves[i] = n->p->narrow(rapt__load(elements, type, n->first + i));
+}
+
+/* Contiguous elements, on all threads. */
+static void write_narrowed(rapt__file_writer *out, const piece *p) {
+    int64_t size = rapt_size(p->tensor), part = size < PART_ELEMENTS ? size : PART_ELEMENTS;
+    narrowing n = {.p = p, .halves = rapt__take(out->ctx, (size_t)part * sizeof *n.halves)};
+    for (; n.halves && n.first < size; n.first += part) {
+        n.count = size - n.first < part ? size - n.first : part;
+        rapt_parallel(out->ctx, (n.count + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS, narrow_chunk, &n);
+        rapt__little_endian(n.halves, n.count * (int64_t)sizeof *n.halves, sizeof *n.halves);
+        rapt__file_append(out, n.halves, n.count * (int64_t)sizeof *n.halves);
+    }
+    if (!n.halves) {
+        rapt__file_abort(out);
+        out->status = RAPT_ERROR_MEMORY;
+    }
+    rapt__give(n.halves);
+}
+
 static void write_piece(rapt__file_writer *out, const piece *p) {
     if (!p->narrow && rapt_is_contiguous(p->tensor) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
         rapt__file_append(out, rapt_data(p->tensor), p->bytes);
+    else if (p->narrow && rapt_is_contiguous(p->tensor))
+        write_narrowed(out, p);
     else
         write_gathered(out, p);
 }

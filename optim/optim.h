@@ -68,7 +68,8 @@ RAPT_API double rapt_optimizer_get_lr(const rapt_optimizer *optimizer);    /* Na
  * count, named "optimizer.exp_avg.NAME" and the like. Names and tensors live as long as the optimiser. */
 RAPT_API int64_t rapt_optimizer_state_count(const rapt_optimizer *optimizer);
 RAPT_API rapt_named_tensor rapt_optimizer_state(const rapt_optimizer *optimizer, int64_t i); /* NULLs outside */
-/* Reads them all from a file, which may hold other tensors too. A failed load leaves the state as it was. */
+/* Reads them all from a file, which may hold other tensors too. A failed load leaves the state as it was. As
+ * with parameters all is checked first, then read where it belongs. */
 RAPT_API rapt_status rapt_optimizer_load_state(rapt_optimizer *optimizer, rapt_safetensors *file);
 
 /* ---- clipping ----------------------------------------------------------------------------------------------- */

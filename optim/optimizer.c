@@ -185,45 +185,43 @@ rapt_named_tensor rapt_optimizer_state(const rapt_optimizer *optimizer, int64_t 
     return optimizer->state[i];
 }
 
-static bool same_form(const rapt_tensor *a, const rapt_tensor *b) {
-    return rapt_type_of(a) == rapt_type_of(b) && rapt_ndim(a) == rapt_ndim(b) &&
-           memcmp(rapt_shape(a), rapt_shape(b), (size_t)rapt_ndim(a) * sizeof(int64_t)) == 0;
+static bool same_form(const rapt_array *a, const rapt_tensor *b) {
+    return a->type == rapt_type_of(b) && a->ndim == rapt_ndim(b) &&
+           memcmp(a->shape, rapt_shape(b), (size_t)a->ndim * sizeof *a->shape) == 0;
 }
 
-/* Reads all of the state into loaded[], in the current scope. */
-static rapt_status read_state(rapt_optimizer *optimizer, rapt_safetensors *file, rapt_tensor **loaded) {
-    rapt_ctx *ctx = optimizer->ctx;
-    for (int64_t i = 0; i < rapt_optimizer_state_count(optimizer); i++) {
-        rapt_named_tensor want = optimizer->state[i];
-        if (!rapt_safetensors_has(file, want.name)) {
-            return rapt_fail(ctx, RAPT_ERROR_FILE, "optimizer state: %s is missing", want.name);
-        }
-        loaded[i] = rapt_safetensors_get(file, want.name);
-        if (rapt_ctx_status(ctx) != RAPT_OK) return rapt_ctx_status(ctx);
-        if (!same_form(loaded[i], want.tensor)) {
-            return rapt_fail(ctx, RAPT_ERROR_FILE, "optimizer state: %s has another type or shape than its parameter",
-                             want.name);
-        }
-        if (rapt_type_of(want.tensor) == RAPT_I64 && *(const int64_t *)rapt_data(loaded[i]) < 0) {
-            return rapt_fail(ctx, RAPT_ERROR_FILE, "optimizer state: %s is negative", want.name);
-        }
-    }
-    return RAPT_OK;
+static bool is_negative(rapt_ctx *ctx, rapt_safetensors *file, const char *name) {
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *steps = rapt_zeros(ctx, RAPT_I64, 0, NULL);
+    bool negative = rapt_safetensors_read(file, name, steps) == RAPT_OK && rapt_item(steps) < 0;
+    rapt_scope_end(mark);
+    return negative;
+}
+
+/* Everything that can be wrong but for the file itself, before anything is read to where it belongs. */
+static rapt_status check_state(const rapt_optimizer *optimizer, rapt_safetensors *file, int64_t i) {
+    rapt_named_tensor want = optimizer->state[i];
+    rapt_array found;
+    if (!rapt_safetensors_has(file, want.name))
+        return rapt_fail(optimizer->ctx, RAPT_ERROR_FILE, "optimizer state: %s is missing", want.name);
+    rapt_status status = rapt_safetensors_describe(file, want.name, &found);
+    if (status) return status;
+    if (!same_form(&found, want.tensor))
+        return rapt_fail(optimizer->ctx, RAPT_ERROR_FILE,
+                         "optimizer state: %s has another type or shape than its parameter", want.name);
+    if (found.type == RAPT_I64 && is_negative(optimizer->ctx, file, want.name))
+        return rapt_fail(optimizer->ctx, RAPT_ERROR_FILE, "optimizer state: %s is negative", want.name);
+    return rapt_ctx_status(optimizer->ctx);
 }
 
 rapt_status rapt_optimizer_load_state(rapt_optimizer *optimizer, rapt_safetensors *file) {
     if (!optimizer) return RAPT_ERROR_ARGUMENT;
-    rapt_ctx *ctx = optimizer->ctx;
-    if (rapt_ctx_status(ctx) != RAPT_OK) return rapt_ctx_status(ctx);
+    rapt_status status = rapt_ctx_status(optimizer->ctx);
     int64_t count = rapt_optimizer_state_count(optimizer);
-    rapt_tensor **loaded = rapt__take(ctx, (size_t)count * sizeof *loaded);
-    if (!loaded) return rapt_ctx_status(ctx);
-    rapt_mark mark = rapt_scope_begin(ctx);
-    rapt_status status = read_state(optimizer, file, loaded);
+    for (int64_t i = 0; status == RAPT_OK && i < count; i++) status = check_state(optimizer, file, i);
     for (int64_t i = 0; status == RAPT_OK && i < count; i++) {
-        status = rapt_assign((rapt_tensor *)optimizer->state[i].tensor, loaded[i]);
+        rapt_named_tensor to = optimizer->state[i];
+        status = rapt_safetensors_read(file, to.name, (rapt_tensor *)to.tensor);
     }
-    rapt_scope_end(mark);
-    rapt__give(loaded);
     return status;
 }

@@ -541,6 +541,24 @@ START_TEST(a_state_of_another_model_is_refused_and_nothing_changes) {
 }
 END_TEST
 
+START_TEST(a_state_is_read_where_it_belongs) {
+    char path[64];
+    temporary_path(path);
+    const int64_t shape[] = {1 << 18};
+    rapt_ctx *ctx = new_context(1);
+    rapt_params *params = rapt_params_new(ctx, RAPT_F32);
+    for (int i = 0; i < 4; i++) new_parameter(params, (char[2]){(char)('a' + i)}, 1, shape);
+    rapt_optimizer *adam = rapt_adam_new(params, NULL);
+    save_state(adam, ctx, path);
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
+    int64_t peak = rapt_ctx_memory(ctx).peak_bytes;
+    ck_assert_int_eq(rapt_optimizer_load_state(adam, file), RAPT_OK);
+    ck_assert_int_lt(rapt_ctx_memory(ctx).peak_bytes, peak + (1 << 16));
+    rapt_ctx_free(ctx);
+    unlink(path);
+}
+END_TEST
+
 START_TEST(the_state_has_names) {
     rapt_ctx *ctx = new_context(1);
     rapt_params *params = rapt_params_new(ctx, RAPT_F32);
@@ -616,5 +634,5 @@ UNIT_MAIN("optim", adams_first_step_keeps_eps_outside_the_corrected_root,
           parameters_made_later_are_not_forgotten_in_silence, options_out_of_range_are_refused,
           the_bits_are_the_same_for_any_number_of_threads, each_allocation_may_fail_when_an_optimiser_is_made,
           steps_take_no_memory_after_the_first, a_loaded_state_goes_on_with_the_same_bits,
-          a_state_of_another_model_is_refused_and_nothing_changes, the_state_has_names,
-          micro_batches_add_up_to_one_batch)
+          a_state_of_another_model_is_refused_and_nothing_changes, a_state_is_read_where_it_belongs,
+          the_state_has_names, micro_batches_add_up_to_one_batch)

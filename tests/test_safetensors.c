@@ -7,6 +7,8 @@
 
 #include <sys/resource.h>
 
+#include <rapt/ops.h>
+
 #include "core/tensor.h"
 #include "tests/files.h"
 
@@ -660,6 +662,32 @@ START_TEST(every_half_comes_back_and_integers_are_not_narrowed) {
 }
 END_TEST
 
+/* A tensor that is narrowed in parts, by all threads, and its transpose's transpose, which is gathered by one. */
+START_TEST(large_tensors_are_narrowed_alike_by_any_number_of_threads) {
+    enum { ROWS = 1030, COLUMNS = 1025 };
+    folder f = folder_new();
+    text path = path_in(&f, "a"), other = path_in(&f, "b");
+    for (int threads = 1; threads < 4; threads++) {
+        rapt_ctx *ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = threads});
+        rapt_tensor *x = rapt_randn(ctx, threads == 2 ? RAPT_F64 : RAPT_F32, SHAPE(ROWS, COLUMNS), 3);
+        rapt_tensor *turned = rapt_contiguous(rapt_transpose(x, 0, 1));
+        rapt_named_tensor named = {"x", x}, gathered = {"x", rapt_transpose(turned, 0, 1)};
+        ck_assert(!rapt_is_contiguous(gathered.tensor));
+        for (rapt_narrowing to = RAPT_NARROW_F16; to <= RAPT_NARROW_BF16; to++) {
+            rapt_safetensors_save_narrowed(ctx, path.text, 1, &named, NULL, to);
+            rapt_safetensors_save_narrowed(ctx, other.text, 1, &gathered, NULL, to);
+            int64_t bytes, other_bytes;
+            char *a = rapt_file_read(ctx, path.text, &bytes), *b = rapt_file_read(ctx, other.text, &other_bytes);
+            ck_assert_msg(a && b, "%s", rapt_ctx_error(ctx));
+            ck_assert_int_eq(bytes, other_bytes);
+            ck_assert(memcmp(a, b, (size_t)bytes) == 0);
+        }
+        rapt_ctx_free(ctx);
+    }
+    folder_free(&f);
+}
+END_TEST
+
 /* ---- reading where it belongs ---- */
 
 START_TEST(a_tensor_is_described_and_read_without_a_copy) {
@@ -831,9 +859,10 @@ END_TEST
 UNIT_MAIN("safetensors", a_wrong_header_length_is_refused_before_anything_is_allocated,
           each_malformed_header_is_an_error_that_says_what_and_where, a_file_that_is_not_there_or_no_file_is_an_error,
           numbers_are_narrowed_to_the_nearest_ties_to_even, every_half_comes_back_and_integers_are_not_narrowed,
-          a_tensor_is_described_and_read_without_a_copy, shards_are_read_by_their_index_as_one_file,
-          an_index_that_its_shards_do_not_bear_out_is_an_error, a_file_cut_anywhere_is_an_error,
-          changing_any_byte_of_the_header_never_crashes, names_and_metadata_are_found_in_the_order_of_the_header,
+          large_tensors_are_narrowed_alike_by_any_number_of_threads, a_tensor_is_described_and_read_without_a_copy,
+          shards_are_read_by_their_index_as_one_file, an_index_that_its_shards_do_not_bear_out_is_an_error,
+          a_file_cut_anywhere_is_an_error, changing_any_byte_of_the_header_never_crashes,
+          names_and_metadata_are_found_in_the_order_of_the_header,
           asking_for_what_rapt_cannot_hold_is_an_error_that_names_it, half_precision_is_widened_exactly,
           every_type_comes_back_bit_for_bit, views_of_any_strides_are_written_row_major,
           a_file_is_laid_out_as_the_reference_implementation_does,
