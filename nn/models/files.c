@@ -109,6 +109,39 @@ void rapt__config_model_type(const rapt__config *config, const char *type) {
     rapt__config_reject(config, "model_type", need);
 }
 
+/* ---- a whole model ----------------------------------------------------------------------------------------------- */
+
+static bool read_config(rapt_ctx *ctx, const char *path, const rapt__model_reader *reader, void *config) {
+    rapt__config from;
+    if (!rapt__config_open(ctx, path, &from)) return false;
+    reader->read_fields(&from, config);
+    rapt__config_close(&from);
+    return rapt_ctx_status(ctx) == RAPT_OK;
+}
+
+static void *read_model(rapt_ctx *ctx, const char *path, const rapt__model_reader *reader, void *config) {
+    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
+    bool fits = file && reader->check_sizes(ctx, file, path, config);
+    rapt_mark mark = rapt_to_be_loaded(ctx);
+    void *model = fits ? reader->make(ctx, config) : NULL;
+    rapt_scope_end(mark);
+    if (model && rapt_params_load_from(reader->params(model), file, reader->ignored) != RAPT_OK) {
+        rapt_params_free(reader->params(model));
+        model = NULL;
+    }
+    rapt_safetensors_close(file);
+    return model;
+}
+
+void *rapt__model_load(rapt_ctx *ctx, const char *directory, const rapt__model_reader *reader, void *config) {
+    char *config_path = rapt__path_in(ctx, directory, "config.json"), *path = rapt__weights_in(ctx, directory);
+    bool known = config_path && path && read_config(ctx, config_path, reader, config);
+    void *model = known ? read_model(ctx, path, reader, config) : NULL;
+    rapt_object_free(config_path);
+    rapt_object_free(path);
+    return model;
+}
+
 /* ---- writing it -------------------------------------------------------------------------------------------------- */
 
 void rapt__put_kind(rapt_json_writer *json, const char *model_type, const char *architecture) {

@@ -29,6 +29,19 @@ rapt_activation rapt__config_activation(const rapt__config *config, const char *
 bool rapt__activation_find(const char *name, rapt_activation *activation);
 void rapt__config_model_type(const rapt__config *config, const char *type); /* rejects any other */
 
+/* How a model is read from a folder. config is its own, of the model's own type. */
+typedef struct rapt__model_reader {
+    void (*read_fields)(const rapt__config *from, void *config);
+    /* Before memory is taken; may complete config by what is in the file. */
+    bool (*check_sizes)(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *config);
+    void *(*make)(rapt_ctx *ctx, const void *config);
+    rapt_params *(*params)(const void *model);
+    const char *const *ignored; /* as rapt_params_load() has them */
+} rapt__model_reader;
+
+/* The model in directory, from config.json and model.safetensors or its shards; NULL on error. */
+void *rapt__model_load(rapt_ctx *ctx, const char *directory, const rapt__model_reader *reader, void *config);
+
 /* ---- writing it ---- */
 
 const char *rapt__activation_name(rapt_activation activation);

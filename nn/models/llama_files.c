@@ -21,7 +21,8 @@ static void check_variant(const rapt__config *from) {
         if (rapt__config_bool(from, off[i], false)) rapt__config_reject(from, off[i], "false");
 }
 
-static void read_fields(const rapt__config *from, rapt_llama_config *config) {
+static void read_fields(const rapt__config *from, void *to) {
+    rapt_llama_config *config = to;
     check_variant(from);
     *config = (rapt_llama_config){
         .vocab = rapt__config_size(from, "vocab_size", false),
@@ -42,7 +43,8 @@ static void read_fields(const rapt__config *from, rapt_llama_config *config) {
         rapt__config_reject(from, "hidden_size", "divisible by num_attention_heads");
 }
 
-static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_llama_config *config) {
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    const rapt_llama_config *config = read;
     bool fits =
         rapt__check_weight(ctx, file, path, "model.embed_tokens.weight", 2, (int64_t[2]){config->vocab, config->dim});
     for (int64_t i = 0; fits && i < config->layers; i++) {
@@ -53,36 +55,17 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
     return fits;
 }
 
-static rapt_llama *load_weights(rapt_ctx *ctx, const rapt_llama_config *config, const char *path) {
-    /* Older files hold the angles' frequencies too. */
-    static const char *const ignored[] = {"model.rotary_emb.", NULL};
-    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
-    bool fits = file && check_sizes(ctx, file, path, config);
-    rapt_safetensors_close(file);
-    rapt_mark mark = rapt_to_be_loaded(ctx);
-    rapt_llama *llama = fits ? rapt_llama_new(ctx, config) : NULL;
-    rapt_scope_end(mark);
-    if (!llama || rapt_params_load(rapt_llama_params(llama), path, ignored) == RAPT_OK) return llama;
-    rapt_llama_free(llama);
-    return NULL;
-}
+static void *make(rapt_ctx *ctx, const void *config) { return rapt_llama_new(ctx, config); }
 
-static rapt_llama *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt__config from;
-    rapt_llama_config config;
-    if (!rapt__config_open(ctx, config_path, &from)) return NULL;
-    read_fields(&from, &config);
-    rapt__config_close(&from);
-    return rapt_ctx_status(ctx) ? NULL : load_weights(ctx, &config, weights_path);
-}
+static rapt_params *params_of(const void *model) { return rapt_llama_params(model); }
 
 rapt_llama *rapt_llama_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__weights_in(ctx, directory);
-    rapt_llama *llama = config && weights ? load(ctx, config, weights) : NULL;
-    rapt_object_free(config);
-    rapt_object_free(weights);
-    return llama;
+    /* Older files hold the angles' frequencies too. */
+    static const char *const ignored[] = {"model.rotary_emb.", NULL};
+    static const rapt__model_reader reader = {
+        .read_fields = read_fields, .check_sizes = check_sizes, .make = make, .params = params_of, .ignored = ignored};
+    rapt_llama_config config;
+    return rapt__model_load(ctx, directory, &reader, &config);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

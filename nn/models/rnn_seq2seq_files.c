@@ -24,7 +24,8 @@ static int64_t read_id(const rapt__config *from, const char *field, int64_t othe
     return id;
 }
 
-static void read_fields(const rapt__config *from, rapt_rnn_seq2seq_config *config) {
+static void read_fields(const rapt__config *from, void *to) {
+    rapt_rnn_seq2seq_config *config = to;
     rapt__config_model_type(from, "rnn_seq2seq");
     *config = (rapt_rnn_seq2seq_config){
         .source_vocab = rapt__config_size(from, "src_vocab", false),
@@ -45,8 +46,8 @@ static void read_fields(const rapt__config *from, rapt_rnn_seq2seq_config *confi
 }
 
 /* So that a wrong config can't ask for much more memory than there are weights. */
-static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
-                        const rapt_rnn_seq2seq_config *config) {
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    const rapt_rnn_seq2seq_config *config = read;
     int64_t gates = config->kind == RAPT_RECURRENT_LSTM ? 4 : config->kind == RAPT_RECURRENT_GRU ? 3 : 1;
     bool fits =
         rapt__check_weight(ctx, file, path, "src_embed.weight", 2, (int64_t[2]){config->source_vocab, config->dim}) &&
@@ -59,35 +60,15 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
     return fits;
 }
 
-static bool read_config(rapt_ctx *ctx, const char *path, rapt_rnn_seq2seq_config *config) {
-    rapt__config from;
-    if (!rapt__config_open(ctx, path, &from)) return false;
-    read_fields(&from, config);
-    rapt__config_close(&from);
-    return rapt_ctx_status(ctx) == RAPT_OK;
-}
+static void *make(rapt_ctx *ctx, const void *config) { return rapt_rnn_seq2seq_new(ctx, config); }
 
-static rapt_rnn_seq2seq *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt_rnn_seq2seq_config config;
-    if (!read_config(ctx, config_path, &config)) return NULL;
-    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
-    bool fits = file && check_sizes(ctx, file, weights_path, &config);
-    rapt_safetensors_close(file);
-    rapt_mark mark = rapt_to_be_loaded(ctx);
-    rapt_rnn_seq2seq *model = fits ? rapt_rnn_seq2seq_new(ctx, &config) : NULL;
-    rapt_scope_end(mark);
-    if (!model || rapt_params_load(rapt_rnn_seq2seq_params(model), weights_path, NULL) == RAPT_OK) return model;
-    rapt_rnn_seq2seq_free(model);
-    return NULL;
-}
+static rapt_params *params_of(const void *model) { return rapt_rnn_seq2seq_params(model); }
 
 rapt_rnn_seq2seq *rapt_rnn_seq2seq_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__weights_in(ctx, directory);
-    rapt_rnn_seq2seq *model = config && weights ? load(ctx, config, weights) : NULL;
-    rapt_object_free(config);
-    rapt_object_free(weights);
-    return model;
+    static const rapt__model_reader reader = {
+        .read_fields = read_fields, .check_sizes = check_sizes, .make = make, .params = params_of};
+    rapt_rnn_seq2seq_config config;
+    return rapt__model_load(ctx, directory, &reader, &config);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -45,7 +45,8 @@ static void read_ids(const rapt__config *from, rapt_seq2seq_config *config) {
     config->end_id = read_id(from, "eos_id", 2, target, of_target);
 }
 
-static void read_fields(const rapt__config *from, rapt_seq2seq_config *config) {
+static void read_fields(const rapt__config *from, void *to) {
+    rapt_seq2seq_config *config = to;
     rapt__config_model_type(from, "transformer");
     check_words(from, "positions", positions);
     check_words(from, "embed_scale", embedding_scale);
@@ -87,7 +88,8 @@ static bool check_stack(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
 
 /* So that a wrong config can't ask for much more memory than there are weights. A shared embedding is under either
  * name. */
-static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_seq2seq_config *config) {
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    const rapt_seq2seq_config *config = read;
     bool other_name = config->shared_embedding && !rapt_safetensors_has(file, "src_embed.weight");
     const char *source = other_name ? "tgt_embed.weight" : "src_embed.weight";
     return rapt__check_weight(ctx, file, path, source, 2, (int64_t[2]){config->source_vocab, config->dim}) &&
@@ -96,35 +98,15 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
            check_stack(ctx, file, path, "decoder", config->decoder_layers, config);
 }
 
-static bool read_config(rapt_ctx *ctx, const char *path, rapt_seq2seq_config *config) {
-    rapt__config from;
-    if (!rapt__config_open(ctx, path, &from)) return false;
-    read_fields(&from, config);
-    rapt__config_close(&from);
-    return rapt_ctx_status(ctx) == RAPT_OK;
-}
+static void *make(rapt_ctx *ctx, const void *config) { return rapt_seq2seq_new(ctx, config); }
 
-static rapt_seq2seq *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt_seq2seq_config config;
-    if (!read_config(ctx, config_path, &config)) return NULL;
-    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
-    bool fits = file && check_sizes(ctx, file, weights_path, &config);
-    rapt_safetensors_close(file);
-    rapt_mark mark = rapt_to_be_loaded(ctx);
-    rapt_seq2seq *model = fits ? rapt_seq2seq_new(ctx, &config) : NULL;
-    rapt_scope_end(mark);
-    if (!model || rapt_params_load(rapt_seq2seq_params(model), weights_path, NULL) == RAPT_OK) return model;
-    rapt_seq2seq_free(model);
-    return NULL;
-}
+static rapt_params *params_of(const void *model) { return rapt_seq2seq_params(model); }
 
 rapt_seq2seq *rapt_seq2seq_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__weights_in(ctx, directory);
-    rapt_seq2seq *model = config && weights ? load(ctx, config, weights) : NULL;
-    rapt_object_free(config);
-    rapt_object_free(weights);
-    return model;
+    static const rapt__model_reader reader = {
+        .read_fields = read_fields, .check_sizes = check_sizes, .make = make, .params = params_of};
+    rapt_seq2seq_config config;
+    return rapt__model_load(ctx, directory, &reader, &config);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

@@ -37,7 +37,8 @@ static void read_ids(const rapt__config *from, rapt_t5_config *config) {
         rapt__config_reject(from, "decoder_start_token_id", "pad_token_id");
 }
 
-static void read_fields(const rapt__config *from, rapt_t5_config *config) {
+static void read_fields(const rapt__config *from, void *to) {
+    rapt_t5_config *config = to;
     rapt__config_model_type(from, "t5");
     *config = (rapt_t5_config){
         .vocab = rapt__config_size(from, "vocab_size", false),
@@ -75,7 +76,8 @@ static bool check_stack(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
 }
 
 /* So that a wrong config can't ask for much more memory than there are weights. */
-static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_t5_config *config) {
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    const rapt_t5_config *config = read;
     static const char *const names[] = {"shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
                                         "lm_head.weight"};
     int count = config->untied_head ? 3 : 4, found = 0;
@@ -86,38 +88,18 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
            check_stack(ctx, file, path, "decoder", config->decoder_layers, config);
 }
 
-static bool read_config(rapt_ctx *ctx, const char *path, rapt_t5_config *config) {
-    rapt__config from;
-    if (!rapt__config_open(ctx, path, &from)) return false;
-    read_fields(&from, config);
-    rapt__config_close(&from);
-    return rapt_ctx_status(ctx) == RAPT_OK;
-}
+static void *make(rapt_ctx *ctx, const void *config) { return rapt_t5_new(ctx, config); }
 
-/* Of older files; nothing ever used it. */
-static const char *const ignored[] = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight", NULL};
-
-static rapt_t5 *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt_t5_config config;
-    if (!read_config(ctx, config_path, &config)) return NULL;
-    rapt_safetensors *file = rapt_safetensors_open(ctx, weights_path);
-    bool fits = file && check_sizes(ctx, file, weights_path, &config);
-    rapt_safetensors_close(file);
-    rapt_mark mark = rapt_to_be_loaded(ctx);
-    rapt_t5 *t5 = fits ? rapt_t5_new(ctx, &config) : NULL;
-    rapt_scope_end(mark);
-    if (!t5 || rapt_params_load(rapt_t5_params(t5), weights_path, ignored) == RAPT_OK) return t5;
-    rapt_t5_free(t5);
-    return NULL;
-}
+static rapt_params *params_of(const void *model) { return rapt_t5_params(model); }
 
 rapt_t5 *rapt_t5_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__weights_in(ctx, directory);
-    rapt_t5 *t5 = config && weights ? load(ctx, config, weights) : NULL;
-    rapt_object_free(config);
-    rapt_object_free(weights);
-    return t5;
+    /* Of older files; nothing ever used it. */
+    static const char *const ignored[] = {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight",
+                                          NULL};
+    static const rapt__model_reader reader = {
+        .read_fields = read_fields, .check_sizes = check_sizes, .make = make, .params = params_of, .ignored = ignored};
+    rapt_t5_config config;
+    return rapt__model_load(ctx, directory, &reader, &config);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */

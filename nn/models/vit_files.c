@@ -6,7 +6,8 @@
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
-static void read_fields(const rapt__config *from, rapt_vit_config *config) {
+static void read_fields(const rapt__config *from, void *to) {
+    rapt_vit_config *config = to;
     rapt__config_model_type(from, "vit");
     if (!rapt__config_bool(from, "qkv_bias", true)) rapt__config_reject(from, "qkv_bias", "true");
     *config = (rapt_vit_config){
@@ -28,7 +29,8 @@ static void read_fields(const rapt__config *from, rapt_vit_config *config) {
         rapt__config_reject(from, "hidden_size", "divisible by num_attention_heads");
 }
 
-static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, const rapt_vit_config *config) {
+static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    const rapt_vit_config *config = read;
     const int64_t dim = config->dim, ffn = config->ffn > 0 ? config->ffn : 4 * dim, patch = config->patch;
     const int64_t side = config->image / patch, channels = config->channels > 0 ? config->channels : 3;
     bool fits = rapt__check_weight(ctx, file, path, "vit.embeddings.patch_embeddings.projection.weight", 4,
@@ -45,41 +47,25 @@ static bool check_sizes(rapt_ctx *ctx, rapt_safetensors *file, const char *path,
 }
 
 /* There are as many classes as the head in the file has. */
-static int64_t classes_in(const rapt_safetensors *file) {
+static bool check_file(rapt_ctx *ctx, rapt_safetensors *file, const char *path, void *read) {
+    rapt_vit_config *config = read;
     rapt_array weight;
-    return rapt_safetensors_describe(file, "classifier.weight", &weight) == RAPT_OK ? weight.shape[0] : 0;
+    if (!check_sizes(ctx, file, path, config) ||
+        rapt_safetensors_describe(file, "classifier.weight", &weight) != RAPT_OK)
+        return false;
+    config->classes = weight.shape[0];
+    return true;
 }
 
-static rapt_vit *load_weights(rapt_ctx *ctx, rapt_vit_config *config, const char *path) {
-    rapt_safetensors *file = rapt_safetensors_open(ctx, path);
-    if (!file) return NULL;
-    bool fits = check_sizes(ctx, file, path, config);
-    if (fits) config->classes = classes_in(file);
-    rapt_safetensors_close(file);
-    rapt_mark mark = rapt_to_be_loaded(ctx);
-    rapt_vit *vit = fits ? rapt_vit_new(ctx, config) : NULL;
-    rapt_scope_end(mark);
-    if (!vit || rapt_params_load(rapt_vit_params(vit), path, NULL) == RAPT_OK) return vit;
-    rapt_vit_free(vit);
-    return NULL;
-}
+static void *make(rapt_ctx *ctx, const void *config) { return rapt_vit_new(ctx, config); }
 
-static rapt_vit *load(rapt_ctx *ctx, const char *config_path, const char *weights_path) {
-    rapt__config from;
-    rapt_vit_config config;
-    if (!rapt__config_open(ctx, config_path, &from)) return NULL;
-    read_fields(&from, &config);
-    rapt__config_close(&from);
-    return rapt_ctx_status(ctx) ? NULL : load_weights(ctx, &config, weights_path);
-}
+static rapt_params *params_of(const void *model) { return rapt_vit_params(model); }
 
 rapt_vit *rapt_vit_load(rapt_ctx *ctx, const char *directory) {
-    char *config = rapt__path_in(ctx, directory, "config.json");
-    char *weights = rapt__weights_in(ctx, directory);
-    rapt_vit *vit = config && weights ? load(ctx, config, weights) : NULL;
-    rapt_object_free(config);
-    rapt_object_free(weights);
-    return vit;
+    static const rapt__model_reader reader = {
+        .read_fields = read_fields, .check_sizes = check_file, .make = make, .params = params_of};
+    rapt_vit_config config;
+    return rapt__model_load(ctx, directory, &reader, &config);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
