@@ -40,25 +40,9 @@ OP_FUNCTION(gru_forward) { return REAL(rapt__recurrent_forward)(call, &cell); }
 OP_FUNCTION(gru_backward) { return REAL(rapt__recurrent_backward)(call, &cell); }
 
 #ifndef RAPT_DOUBLE
+#include "ops/recurrent_samples.h"
+
 static rapt_status gru_shape(rapt_call *call) { return rapt__recurrent_shape(call, 3, 1, true); }
-
-static const rapt__recurrent_attrs onward = {.reverse = false}, backward = {.reverse = true};
-static const double keep[] = {1, 1, 1, 1, 0, 0, 0, 0, 0};
-
-#define ABSENT                                                                                                         \
-    { .absent = true }
-#define INPUTS(b, t, d)                                                                                                \
-    {                                                                                                                  \
-        .ndim = 3, .shape = { b, t, d }                                                                                \
-    }
-#define WEIGHT(rows, columns)                                                                                          \
-    { .ndim = 2, .shape = {rows, columns}, .low = -0.5, .high = 0.5 }
-#define VECTOR(n)                                                                                                      \
-    {                                                                                                                  \
-        .ndim = 1, .shape = { n }                                                                                      \
-    }
-#define KEEP                                                                                                           \
-    { .ndim = 2, .shape = {3, 3}, .type = RAPT_BOOL, .values = keep }
 
 static const rapt_sample samples[] = {
     {.inputs = 7,

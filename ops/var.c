@@ -57,6 +57,7 @@ OP_FUNCTION(var_backward) {
 }
 
 #ifndef RAPT_DOUBLE
+#include "ops/reduce_samples.h"
 
 static rapt_status var_shape(rapt_call *call) {
     rapt_status status = rapt__reduction_shape(call);
@@ -64,45 +65,11 @@ static rapt_status var_shape(rapt_call *call) {
     return status;
 }
 
-static const rapt__reduction all = {0}, sample = {.unbiased = true}, rows = {.axes = {.count = 1, .axis = {0}}},
-                             columns = {.axes = {.count = 1, .axis = {-1}}, .keep = true},
-                             middle = {.axes = {.count = 1, .axis = {1}}},
-                             outer = {.axes = {.count = 2, .axis = {0, -1}}},
-                             inner = {.axes = {.count = 2, .axis = {3, 1}}, .keep = true},
-                             outside = {.axes = {.count = 1, .axis = {2}}},
-                             twice = {.axes = {.count = 2, .axis = {0, -2}}},
-                             many = {.axes = {.count = 3, .axis = {0, 1, 2}}}, negative = {.axes = {.count = -1}},
-                             missing = {.axes = {.count = 1, .missing = true}};
+static const rapt__reduction sample = {.unbiased = true};
 
 static const rapt_sample samples[] = {
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &all},
+    REDUCTION_SAMPLES("var"),
     {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &sample},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &rows},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &columns},
-    {.inputs = 1, .in = {{.ndim = 3, .shape = {2, 3, 4}}}, .attrs = &middle},
-    {.inputs = 1, .in = {{.ndim = 3, .shape = {2, 3, 4}}}, .attrs = &outer},
-    {.inputs = 1, .in = {{.ndim = 4, .shape = {2, 3, 2, 3}}}, .attrs = &inner},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {1, 4}}}, .attrs = &rows},
-    {.inputs = 1, .in = {{.ndim = 0}}, .attrs = &all},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 0}}}, .attrs = &rows},
-    {.inputs = 1,
-     .in = {{.ndim = 2, .shape = {3, 4}}},
-     .attrs = &outside,
-     .error = "var: axis 2 of a tensor of 2 dimensions"},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &twice, .error = "var: axis 0 is given twice"},
-    {.inputs = 1,
-     .in = {{.ndim = 2, .shape = {3, 4}}},
-     .attrs = &many,
-     .error = "var: 3 axes of a tensor of 2 dimensions"},
-    {.inputs = 1,
-     .in = {{.ndim = 2, .shape = {3, 4}}},
-     .attrs = &negative,
-     .error = "var: -1 axes of a tensor of 2 dimensions"},
-    {.inputs = 1, .in = {{.ndim = 2, .shape = {3, 4}}}, .attrs = &missing, .error = "var: no axes given"},
-    {.inputs = 1,
-     .in = {{.ndim = 1, .shape = {2}, .type = RAPT_BOOL}},
-     .attrs = &all,
-     .error = "var: x must be f32 or f64, not bool"},
 };
 
 const rapt_op rapt__op_var = {
