@@ -260,6 +260,9 @@ typedef struct rapt_transformer_layer_config {
 /* What one call is given beside x. cross.memory is required where the layer has cross-attention. */
 typedef struct rapt_transformer_inputs {
     rapt_attention_inputs self, cross;
+    /* Of a stack, [layers+1]: *states becomes what goes into the first layer, then what each gives [B,T,D]; the last is
+     * the result, behind the final norm if there is one. NULL: not wanted. */
+    rapt_tensor **states;
 } rapt_transformer_inputs;
 
 RAPT_API rapt_transformer_layer *rapt_transformer_layer_new(rapt_params *params,
@@ -377,6 +380,9 @@ RAPT_API rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids);
 RAPT_API rapt_tensor *rapt_gpt_head(const rapt_gpt *gpt, rapt_tensor *hidden);
 /* rapt_gpt_hidden(), and weights [layers] become the attention weights [B,H,T,T]; NULL: not wanted. */
 RAPT_API rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights);
+/* rapt_gpt_hidden(), and states [layers+1] become what goes into the first layer and what each gives [B,T,D], as in
+ * rapt_transformer_inputs; NULL: not wanted. */
+RAPT_API rapt_tensor *rapt_gpt_hidden_states(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **states);
 /* [B,T] that follow what is in a cache of as many layers -> [B,T,D]. */
 RAPT_API rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache);
 
@@ -456,6 +462,8 @@ typedef struct rapt_bert_inputs {
     rapt_tensor *segments; /* i32 or i64 [B,T]; NULL: all 0 */
     rapt_tensor *keep; /* bool [B,T]: true: a token, false: padding; NULL: no padding. A row of padding is an error */
     rapt_tensor **weights; /* [layers], become the attention weights [B,H,T,T]; NULL: not wanted */
+    rapt_tensor **states;  /* [layers+1], become what goes into the first layer and what each gives [B,T,D]; NULL: not
+                              wanted */
 } rapt_bert_inputs;
 
 /* Initial weights: normal with deviation 0.02, biases 0. Names are those of Hugging Face's BertForMaskedLM and

@@ -230,19 +230,24 @@ rapt_tensor *rapt_transformer_forward(const rapt_transformer *stack, rapt_tensor
     if (!stack) return rapt_nil(ctx);
     clear_weights(ctx, given->self.weights, stack->layers);
     clear_weights(ctx, given->cross.weights, stack->layers);
+    clear_weights(ctx, given->states, stack->layers + 1);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_transformer_inputs all = *given;
     if (all.self.cache && !all.self.key_keep) all.self.key_keep = rapt_cache_keep(all.self.cache, rapt_dim(x, 1));
     for (int64_t i = 0; i < stack->layers; i++) {
         rapt_transformer_inputs own = inputs_of(&all, i);
+        if (given->states) given->states[i] = x;
         x = rapt_transformer_layer_forward(stack->layer[i], x, &own);
     }
     if (stack->final_norm) x = rapt_norm_layer_forward(stack->final_norm, x);
+    if (given->states) given->states[stack->layers] = x;
     rapt_cache_advance(all.self.cache, rapt_dim(x, 1));
     rapt__hold(given->self.weights, stack->layers);
     rapt__hold(given->cross.weights, stack->layers);
+    rapt__hold(given->states, stack->layers + 1);
     x = rapt_scope_return(mark, x);
     rapt__hand_out(given->self.weights, stack->layers);
     rapt__hand_out(given->cross.weights, stack->layers);
+    rapt__hand_out(given->states, stack->layers + 1);
     return x;
 }

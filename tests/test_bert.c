@@ -43,6 +43,24 @@ START_TEST(attention_weights_outlive_the_pass_that_made_them) {
 }
 END_TEST
 
+START_TEST(what_each_layer_gives_outlives_the_pass_that_made_it) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_bert *bert = rapt_bert_new(ctx, &small);
+    rapt_tensor *states[3], *ids = ids_of(ctx, 1, 3, (int32_t[]){5, 6, 7});
+    rapt_tensor *hidden = rapt_bert_hidden(bert, &(rapt_bert_inputs){.ids = ids, .states = states});
+    rapt_tensor *plain = rapt_bert_hidden(bert, &(rapt_bert_inputs){.ids = ids});
+    for (int64_t i = 0; i < 3 * 8; i++) {
+        ck_assert_double_eq(rapt_at(states[2], i), rapt_at(hidden, i));
+        ck_assert_double_eq(rapt_at(plain, i), rapt_at(hidden, i));
+        ck_assert_double_ne(rapt_at(states[0], i), rapt_at(states[1], i));
+        ck_assert_double_ne(rapt_at(states[1], i), rapt_at(states[2], i));
+    }
+    ck_assert_int_eq(rapt_ndim(states[0]), 3);
+    ck_assert_str_eq(rapt_ctx_error(ctx), "");
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(the_word_loss_is_the_cross_entropy_at_the_masked_places) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_bert *bert = rapt_bert_new(ctx, &small);
@@ -202,7 +220,8 @@ START_TEST(padding_gets_no_gradient_from_look_ups) {
 }
 END_TEST
 
-UNIT_MAIN("bert", attention_weights_outlive_the_pass_that_made_them, padding_changes_nothing_for_the_tokens_before_it,
+UNIT_MAIN("bert", attention_weights_outlive_the_pass_that_made_them,
+          what_each_layer_gives_outlives_the_pass_that_made_it, padding_changes_nothing_for_the_tokens_before_it,
           the_word_loss_is_the_cross_entropy_at_the_masked_places, bad_inputs_are_errors,
           masking_keeps_its_proportions_and_spares_special_tokens_and_padding,
           a_saved_model_loads_with_its_heads_or_with_a_new_one, a_head_that_is_not_there_is_an_error,

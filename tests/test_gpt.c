@@ -311,6 +311,43 @@ START_TEST(it_shows_where_it_looks_and_computes_the_same) {
 }
 END_TEST
 
+static void set_zero(rapt_gpt *gpt, const char *name) {
+    rapt_tensor *p = rapt_params_find(rapt_gpt_params(gpt), name);
+    rapt_assign(p, rapt_zeros(rapt_ctx_of(p), rapt_type_of(p), rapt_ndim(p), rapt_shape(p)));
+}
+
+/* With a second layer that adds nothing the result is the norm of what the first one gives. */
+START_TEST(it_shows_what_each_layer_gives_and_computes_the_same) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_gpt *gpt = rapt_gpt_new(ctx, &(rapt_gpt_config){.vocab = 9, .context = 5, .layers = 2, .heads = 2, .dim = 8});
+    set_zero(gpt, "transformer.h.1.attn.c_proj.weight");
+    set_zero(gpt, "transformer.h.1.mlp.c_proj.weight");
+    const int32_t tokens[] = {4, 8, 1};
+    rapt_tensor *ids = rapt_from(ctx, RAPT_I32, 2, (int64_t[]){1, 3}, tokens);
+    int64_t before = rapt_ctx_memory(ctx).live_tensors;
+    rapt_mark mark = rapt_scope_begin(ctx);
+    rapt_tensor *states[3], *plain = rapt_gpt_hidden(gpt, ids), *shown = rapt_gpt_hidden_states(gpt, ids, states);
+    rapt_tensor *wte = rapt_params_find(rapt_gpt_params(gpt), "transformer.wte.weight");
+    rapt_tensor *wpe = rapt_params_find(rapt_gpt_params(gpt), "transformer.wpe.weight");
+    rapt_tensor *ones = rapt_full(ctx, RAPT_F32, 1, (int64_t[]){8}, 1),
+                *zeros = rapt_zeros(ctx, RAPT_F32, 1, (int64_t[]){8});
+    rapt_tensor *norm = rapt_layer_norm(states[1], ones, zeros, 1e-5);
+    ck_assert_int_eq(rapt_size(states[0]), 3 * 8);
+    for (int64_t i = 0; i < 3 * 8; i++) {
+        double embedded = rapt_at(wte, tokens[i / 8] * 8 + i % 8) + rapt_at(wpe, i);
+        ck_assert_double_eq_tol(rapt_at(states[0], i), embedded, 1e-7);
+        ck_assert_double_ne(rapt_at(states[1], i), embedded);
+        ck_assert_double_eq_tol(rapt_at(norm, i), rapt_at(shown, i), 1e-5);
+        ck_assert_double_eq(rapt_at(states[2], i), rapt_at(shown, i));
+        ck_assert_double_eq(rapt_at(plain, i), rapt_at(shown, i));
+    }
+    ck_assert_str_eq(rapt_ctx_error(ctx), "");
+    rapt_scope_end(mark);
+    ck_assert_int_eq(rapt_ctx_memory(ctx).live_tensors, before);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(no_configuration_and_no_ids_are_errors) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     ck_assert_ptr_null(rapt_gpt_new(ctx, NULL));
@@ -330,4 +367,5 @@ UNIT_MAIN("gpt", parameters_have_hugging_faces_names, a_tied_head_is_the_embeddi
           ignored_targets_count_nowhere, accumulated_gradients_are_those_of_the_whole_batch,
           one_dropout_stands_for_three_unless_they_are_given, too_many_tokens_and_ids_outside_are_errors,
           a_bad_configuration_is_refused_and_holds_no_memory, a_freed_model_gives_its_memory_back,
-          it_shows_where_it_looks_and_computes_the_same, no_configuration_and_no_ids_are_errors)
+          it_shows_where_it_looks_and_computes_the_same, it_shows_what_each_layer_gives_and_computes_the_same,
+          no_configuration_and_no_ids_are_errors)

@@ -182,11 +182,14 @@ rapt_tensor *rapt_bert_hidden(const rapt_bert *bert, const rapt_bert_inputs *inp
     rapt_ctx *ctx = rapt__bert_ctx(bert);
     if (!bert || !check_inputs(bert, inputs)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
-    rapt_transformer_inputs given = {.self = {.key_keep = inputs->keep, .weights = inputs->weights}};
+    rapt_transformer_inputs given = {.self = {.key_keep = inputs->keep, .weights = inputs->weights},
+                                     .states = inputs->states};
     rapt_tensor *x = rapt_transformer_forward(bert->encoder, embed(bert, inputs), &given);
     rapt__hold(inputs->weights, bert->config.layers);
+    rapt__hold(inputs->states, bert->config.layers + 1);
     x = rapt_scope_return(mark, x);
     rapt__hand_out(inputs->weights, bert->config.layers);
+    rapt__hand_out(inputs->states, bert->config.layers + 1);
     return x;
 }
 

@@ -137,19 +137,29 @@ static bool check_ids(const rapt_gpt *gpt, const rapt_tensor *ids, int64_t befor
     return false;
 }
 
-rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) { return rapt_gpt_hidden_showing(gpt, ids, NULL); }
-
-rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights) {
+static rapt_tensor *hidden(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights, rapt_tensor **states) {
     rapt_ctx *ctx = gpt ? rapt__gpt_ctx(gpt) : rapt_ctx_of(ids);
     if (!gpt || !check_ids(gpt, ids, 0)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
     rapt_tensor *x = rapt_positions_forward(gpt->positions, rapt_embedding_layer_forward(gpt->tokens, ids), 0);
     x = rapt_dropout(x, gpt->config.embedding_dropout); /* [B,T,D] */
-    x = rapt_transformer_forward(gpt->stack, x, &(rapt_transformer_inputs){.self.weights = weights});
+    x = rapt_transformer_forward(gpt->stack, x, &(rapt_transformer_inputs){.self.weights = weights, .states = states});
     rapt__hold(weights, gpt->config.layers);
+    rapt__hold(states, gpt->config.layers + 1);
     x = rapt_scope_return(mark, x);
     rapt__hand_out(weights, gpt->config.layers);
+    rapt__hand_out(states, gpt->config.layers + 1);
     return x;
+}
+
+rapt_tensor *rapt_gpt_hidden(const rapt_gpt *gpt, rapt_tensor *ids) { return hidden(gpt, ids, NULL, NULL); }
+
+rapt_tensor *rapt_gpt_hidden_showing(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **weights) {
+    return hidden(gpt, ids, weights, NULL);
+}
+
+rapt_tensor *rapt_gpt_hidden_states(const rapt_gpt *gpt, rapt_tensor *ids, rapt_tensor **states) {
+    return hidden(gpt, ids, NULL, states);
 }
 
 rapt_tensor *rapt_gpt_hidden_cached(const rapt_gpt *gpt, rapt_tensor *ids, rapt_cache *cache) {
