@@ -3,6 +3,7 @@
 #include "tests/values.h"
 
 #include "tests/files.h"
+#include "tests/models.h"
 
 #include <rapt/nn.h>
 
@@ -13,10 +14,6 @@ static rapt_seq2seq *make(rapt_ctx *ctx, rapt_seq2seq_config config) {
     rapt_seq2seq *model = rapt_seq2seq_new(ctx, &config);
     ck_ok(ctx);
     return model;
-}
-
-static rapt_tensor *ids(rapt_ctx *ctx, int ndim, const int64_t *shape, const int32_t *values) {
-    return rapt_from(ctx, RAPT_I32, ndim, shape, values);
 }
 
 static rapt_tensor *some_source(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 3), (int32_t[]){3, 4, 2, 5, 2, 0}); }
@@ -194,14 +191,7 @@ START_TEST(all_gradients_are_those_of_finite_differences) {
         config.pre_norm = pre_norm;
         config.activation = RAPT_ACTIVATION_GELU;
         rapt_seq2seq *model = make(ctx, config);
-        rapt_params *params = rapt_seq2seq_params(model);
-        rapt_tensor *leaves[80];
-        int count = (int)rapt_params_count(params);
-        ck_assert_int_le(count, 80);
-        for (int i = 0; i < count; i++) leaves[i] = rapt_params_get(params, i);
-        rapt_gradcheck_report report;
-        rapt_gradcheck_function(loss_of, model, count, leaves, &report);
-        ck_assert_msg(report.failures == 0, "%s", report.message);
+        ck_gradients(rapt_seq2seq_params(model), loss_of, model);
         rapt_ctx_free(ctx);
     }
 }
@@ -243,10 +233,7 @@ typedef rapt_tensor *make_ids(rapt_ctx *ctx);
 static rapt_tensor *long_source(rapt_ctx *ctx) { return rapt_full(ctx, RAPT_I32, SHAPE(2, 7), 3); }
 static rapt_tensor *empty_source(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_I32, SHAPE(0, 3)); }
 static rapt_tensor *no_tokens(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_I32, SHAPE(2, 0)); }
-static rapt_tensor *padding_row(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 2), (int32_t[]){3, 0, 0, 0}); }
 static rapt_tensor *padding_target(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_I32, SHAPE(2, 3)); }
-static rapt_tensor *foreign_id(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 2), (int32_t[]){3, 4, 9, 5}); }
-static rapt_tensor *floats(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_F64, SHAPE(2, 2)); }
 static rapt_tensor *one_axis(rapt_ctx *ctx) { return rapt_full(ctx, RAPT_I32, SHAPE(2), 3); }
 static rapt_tensor *one_token(rapt_ctx *ctx) { return rapt_full(ctx, RAPT_I32, SHAPE(2, 1), 1); }
 static rapt_tensor *one_row(rapt_ctx *ctx) { return rapt_full(ctx, RAPT_I32, SHAPE(1, 3), 1); }

@@ -3,6 +3,7 @@
 #include "tests/values.h"
 
 #include "tests/files.h"
+#include "tests/models.h"
 
 #include <rapt/nn.h>
 
@@ -13,10 +14,6 @@ static rapt_t5 *make(rapt_ctx *ctx, rapt_t5_config config) {
     rapt_t5 *t5 = rapt_t5_new(ctx, &config);
     ck_ok(ctx);
     return t5;
-}
-
-static rapt_tensor *ids(rapt_ctx *ctx, int ndim, const int64_t *shape, const int32_t *values) {
-    return rapt_from(ctx, RAPT_I32, ndim, shape, values);
 }
 
 static rapt_tensor *some_source(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 3), (int32_t[]){3, 4, 1, 5, 1, 0}); }
@@ -200,14 +197,7 @@ START_TEST(all_gradients_are_those_of_finite_differences) {
     rapt_t5_config config = tiny;
     config.gated = true;
     rapt_t5 *t5 = make(ctx, config);
-    rapt_params *params = rapt_t5_params(t5);
-    rapt_tensor *leaves[64];
-    int count = (int)rapt_params_count(params);
-    ck_assert_int_le(count, 64);
-    for (int i = 0; i < count; i++) leaves[i] = rapt_params_get(params, i);
-    rapt_gradcheck_report report;
-    rapt_gradcheck_function(loss_of, t5, count, leaves, &report);
-    ck_assert_msg(report.failures == 0, "%s", report.message);
+    ck_gradients(rapt_t5_params(t5), loss_of, t5);
     rapt_ctx_free(ctx);
 }
 END_TEST
@@ -374,10 +364,7 @@ END_TEST
 typedef rapt_tensor *make_ids(rapt_ctx *ctx);
 
 static rapt_tensor *empty(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_I32, SHAPE(0, 3)); }
-static rapt_tensor *padding_row(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 2), (int32_t[]){3, 0, 0, 0}); }
-static rapt_tensor *foreign_id(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 2), (int32_t[]){3, 4, 9, 5}); }
 static rapt_tensor *foreign_label(rapt_ctx *ctx) { return ids(ctx, SHAPE(2, 2), (int32_t[]){3, 4, 5, 9}); }
-static rapt_tensor *floats(rapt_ctx *ctx) { return rapt_zeros(ctx, RAPT_F64, SHAPE(2, 2)); }
 
 START_TEST(bad_batches_are_one_clear_error) {
     const struct {
