@@ -545,7 +545,7 @@ static void test_gpt(rapt_ctx *ctx, const folder *f) {
     rapt_gpt_config config = {.vocab = 5, .context = 4, .layers = 1, .heads = 1, .dim = 4};
     rapt_gpt *gpt = rapt_gpt_new(ctx, &config);
     rapt_tensor *ids = rapt_zeros(ctx, RAPT_I32, SHAPE(1, 3)), *hidden = rapt_zeros(ctx, RAPT_F32, SHAPE(1, 3, 4));
-    rapt_tensor *prompt = rapt_zeros(ctx, RAPT_I32, SHAPE(1)), *weights[1];
+    rapt_tensor *prompt = rapt_zeros(ctx, RAPT_I32, SHAPE(1)), *weights[1], *states[2];
     CALL(rapt_gpt_new(OBJECT(ctx), NEEDED(&config)));
     DO(rapt_gpt_free(OPTIONAL(rapt_gpt_new(ctx, &config))));
     CALL(rapt_gpt_params(OBJECT(gpt)));
@@ -554,6 +554,7 @@ static void test_gpt(rapt_ctx *ctx, const folder *f) {
     CALL(rapt_gpt_hidden(OBJECT(gpt), NEEDED(ids)));
     CALL(rapt_gpt_head(OBJECT(gpt), NEEDED(hidden)));
     CALL(rapt_gpt_hidden_showing(OBJECT(gpt), NEEDED(ids), OPTIONAL(weights)));
+    CALL(rapt_gpt_hidden_states(OBJECT(gpt), NEEDED(ids), OPTIONAL(states)));
     CALL(rapt_gpt_loss(OBJECT(gpt), NEEDED(ids), NEEDED(ids)));
     CALL(rapt_gpt_loss_sum(OBJECT(gpt), NEEDED(ids), NEEDED(ids)));
     CALL(rapt_gpt_loss_shifting(OBJECT(gpt), NEEDED(ids)));
