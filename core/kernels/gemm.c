@@ -29,7 +29,7 @@ enum {
     PACK_ELEMENTS = 1 << 17,   /* about, of B packed in one chunk */
     CHUNKS = 16,               /* about, that a product is cut in: enough for the threads to end together */
     IN_PLACE_COLUMNS = 128,    /* at most, for which packing A wouldn't pay whatever its rows' distance */
-    SAME_SETS = 2048,
+    SAME_SETS = 4096,
     IN_PLACE_ROWS = 64, /* at most, for which packing B wouldn't pay */
     MAX_TILE = 14 * 32,
     LINE_BYTES = 64,
