@@ -1,4 +1,4 @@
-/* Writes a page that shows where a GPT looks: the attention weights of a text, layer by head. */
+/* Writes a page that shows where a GPT or a BERT looks: the attention weights of a text, layer by head. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include <rapt/nn.h>
 
 #include "common.h"
+#include "reader.h"
 
 enum { MOST_TOKENS = 96, LABEL_BYTES = 160, CELL = 18, LETTER = 8 };
 
@@ -18,6 +19,7 @@ typedef struct settings {
 typedef struct page {
     const char *model, *text;
     int64_t tokens, layers, heads;
+    bool causal;                 /* a token sees none after it */
     char (*labels)[LABEL_BYTES]; /* [tokens], as HTML */
     int64_t widest;              /* label, in letters */
     rapt_tensor **weights;       /* [layers], each [1,heads,tokens,tokens] */
@@ -110,11 +112,11 @@ static void put_head(FILE *out, const page *p) {
     fprintf(
         out,
         "<h1>Where the model looks</h1>\n<p><code>%s</code> reading <code>%s</code>. Each row is a token, and says how "
-        "much it takes from each token up to itself, the columns: a row adds up to 1. ␣ is a space, ↵ a line's end. "
+        "much it takes from each token%s, the columns: a row adds up to 1. ␣ is a space, ↵ a line's end. "
         "Point at a square for its figure.</p>\n"
-        "<div class=\"legend\">weight 0 <span class=\"bar\"></span> 1 <span class=\"unseen\"></span> a later token, "
-        "hidden from this one</div>\n<div class=\"maps\">\n",
-        model, text);
+        "<div class=\"legend\">weight 0 <span class=\"bar\"></span> 1%s</div>\n<div class=\"maps\">\n",
+        model, text, p->causal ? " up to itself" : "",
+        p->causal ? " <span class=\"unseen\"></span> a later token, hidden from this one" : "");
 }
 
 static void put_labels(FILE *out, const page *p, int64_t margin) {
@@ -129,7 +131,7 @@ static void put_labels(FILE *out, const page *p, int64_t margin) {
 
 static void put_squares(FILE *out, const page *p, int64_t layer, int64_t head, int64_t margin) {
     for (int64_t i = 0; i < p->tokens; i++) {
-        for (int64_t j = 0; j <= i; j++) {
+        for (int64_t j = 0; j < (p->causal ? i + 1 : p->tokens); j++) {
             double weight = rapt_at(p->weights[layer], (head * p->tokens + i) * p->tokens + j);
             fprintf(out,
                     "<rect x=\"%" PRId64 "\" y=\"%" PRId64 "\" width=\"%d\" height=\"%d\" fill=\"#1d4ed8\" "
@@ -148,7 +150,7 @@ static void put_map(FILE *out, const page *p, int64_t layer, int64_t head) {
             " %" PRId64 "\">\n",
             layer + 1, head + 1, side, side);
     put_labels(out, p, margin);
-    for (int64_t i = 0; i < p->tokens; i++) /* what each row may see is white, the rest is not */
+    for (int64_t i = 0; i < p->tokens && p->causal; i++) /* what each row may see is white, the rest is not */
         fprintf(out, "<path fill=\"#e5e7eb\" d=\"M%" PRId64 " %" PRId64 "h%" PRId64 "v%dh%" PRId64 "z\"/>",
                 margin + CELL * (i + 1), margin + CELL * i, CELL * (p->tokens - 1 - i), CELL,
                 -CELL * (p->tokens - 1 - i));
@@ -183,18 +185,8 @@ static void write_page(rapt_ctx *ctx, const char *path, const page *p) {
 
 /* ---- the program ------------------------------------------------------------------------------------------------ */
 
-static bool check_fit(rapt_ctx *ctx, const settings *s, const rapt_gpt *gpt, const rapt_tokenizer *tokenizer) {
-    if (rapt_ctx_status(ctx) != RAPT_OK) return false;
-    int64_t vocab = rapt_gpt_get_config(gpt).vocab;
-    if (rapt_tokenizer_vocab(tokenizer) != vocab)
-        rapt_fail(ctx, RAPT_ERROR_FILE, "%s: the model has %" PRId64 " tokens, but its tokenizer %" PRId64, s->model,
-                  vocab, rapt_tokenizer_vocab(tokenizer));
-    return rapt_ctx_status(ctx) == RAPT_OK;
-}
-
 static bool check_length(rapt_ctx *ctx, int64_t tokens) {
     if (rapt_ctx_status(ctx) != RAPT_OK) return false;
-    if (tokens == 0) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "the text is empty");
     if (tokens > MOST_TOKENS)
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "the text has %" PRId64 " tokens; more than %d can't be told apart", tokens,
                   MOST_TOKENS);
@@ -202,35 +194,32 @@ static bool check_length(rapt_ctx *ctx, int64_t tokens) {
 }
 
 static void show(rapt_ctx *ctx, const settings *s) {
-    rapt_gpt *gpt = rapt_gpt_load(ctx, s->model);
-    rapt_tokenizer *tokenizer = rapt_tokenizer_load(ctx, s->model);
-    if (!check_fit(ctx, s, gpt, tokenizer)) return;
-    rapt_tensor *ids = rapt_tokenizer_encode(tokenizer, s->text, (int64_t)strlen(s->text));
+    reader r;
+    if (!reader_load(ctx, s->model, &r)) return;
+    rapt_tensor *ids = reader_ids(&r, s->text);
     if (!check_length(ctx, rapt_size(ids))) return;
-    rapt_gpt_config config = rapt_gpt_get_config(gpt);
     page p = {.model = s->model,
               .text = s->text,
               .tokens = rapt_size(ids),
-              .layers = config.layers,
-              .heads = config.heads,
+              .layers = r.layers,
+              .heads = r.heads,
+              .causal = r.gpt,
               .labels = rapt_object_new(ctx, (size_t)rapt_size(ids) * LABEL_BYTES, NULL),
-              .weights = rapt_object_new(ctx, (size_t)config.layers * sizeof *p.weights, NULL)};
-    if (rapt_ctx_status(ctx) != RAPT_OK) return;
-    rapt_gpt_hidden_showing(gpt, rapt_reshape(ids, 2, (int64_t[]){1, p.tokens}), p.weights);
-    if (rapt_ctx_status(ctx) != RAPT_OK) return;
-    label_tokens(&p, tokenizer, ids);
+              .weights = rapt_object_new(ctx, (size_t)r.layers * sizeof *p.weights, NULL)};
+    if (rapt_ctx_status(ctx) != RAPT_OK || !reader_read(&r, ids, p.weights, NULL)) return;
+    label_tokens(&p, r.tokenizer, ids);
     write_page(ctx, s->out, &p);
 }
 
 int main(int arguments, char **argument) {
     settings s = {.text = "To be, or not to be", .out = "attention.html"};
     option options[] = {
-        {"model", OPTION_TEXT, &s.model, .help = "folder of a model that gpt_train or others saved"},
+        {"model", OPTION_TEXT, &s.model, .help = "folder of a GPT or BERT, saved here or by Hugging Face"},
         {"text", OPTION_TEXT, &s.text, .help = "what it reads"},
         {"out", OPTION_TEXT, &s.out, .help = "the page, for any browser"},
     };
     command_line line = {.program = "attention_map",
-                         .summary = "Writes a page that shows where a GPT looks. Example:\n"
+                         .summary = "Writes a page that shows where a GPT or a BERT looks. Example:\n"
                                     "  attention_map --model gpt-out --text \"To be, or not to be\"",
                          .options = options,
                          .count = (int)(sizeof options / sizeof *options)};

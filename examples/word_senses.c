@@ -1,6 +1,8 @@
 /* How a Transformer tells two uses of one word apart: "bank" after a river and after cash is one vector before the
  * first layer, and two further apart after each. A small model learns to continue sentences of both kinds, in seconds;
- * how far apart two uses of the same kind are stands beside it, and all of it before training too. */
+ * how far apart two uses of the same kind are stands beside it, and all of it before training too. Or a trained GPT or
+ * BERT reads two texts that both have a word. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +11,7 @@
 #include <rapt/optim.h>
 
 #include "common.h"
+#include "reader.h"
 
 enum { SENSES = 2, SUBJECTS = 5, VERBS = 4, ENDINGS = 3, LENGTH = 6, BANK = 4, LAYERS = 4, DIM = 32, BATCH = 32 };
 enum { STEPS = 300, STATES = LAYERS + 1 };
@@ -153,14 +156,8 @@ static void print_distances(const char *title, const distances *d) {
     }
 }
 
-int main(int arguments, char **argument) {
-    command_line line = {"word_senses",
-                         "Shows how the vectors of one word with two senses part from layer to layer. Takes no "
-                         "options. Example:\n  word_senses",
-                         NULL, 0};
-    command what = parse_command_line(&line, arguments, argument);
-    if (what != COMMAND_RUN) return exit_status(what);
-    rapt_ctx *ctx = rapt_ctx_new(NULL);
+/* Trains and shows; false if it isn't as it should be. */
+static bool show_own(rapt_ctx *ctx) {
     model m = model_new(ctx);
     printf("Cosine distances between the vectors of \"bank\" in pairs of sentences:\n"
            "  river | cash   \"the %s %s the bank\" and \"the %s %s the bank\"\n"
@@ -176,7 +173,108 @@ int main(int arguments, char **argument) {
            endings[0][0], endings[1][0]);
     bool shown = rapt_ctx_status(ctx) == RAPT_OK && fabs(after.across[0]) < 1e-5 && after.across[LAYERS] > 0.2 &&
                  after.across[LAYERS] > 3 * after.within[LAYERS];
-    if (!shown) complain(&line, "not shown %s", rapt_ctx_error(ctx));
+    if (!shown && rapt_ctx_status(ctx) == RAPT_OK) rapt_fail(ctx, RAPT_ERROR_NUMBER, "the senses are not apart");
+    return shown;
+}
+
+/* ---- another model's ----------------------------------------------------------------------------------------------
+ */
+
+typedef struct settings {
+    const char *model, *word, *text[2];
+} settings;
+
+/* A word's tokens in a text. */
+typedef struct place {
+    int64_t first, count;
+} place;
+
+static bool is_at(const rapt_tensor *ids, int64_t at, const rapt_tensor *part) {
+    for (int64_t i = 0; i < rapt_size(part); i++)
+        if (rapt_at(ids, at + i) != rapt_at(part, i)) return false;
+    return true;
+}
+
+/* Where the word stands first: behind a space, which may be part of its first token, or as it is. */
+static bool find_word(const reader *r, const char *word, const rapt_tensor *ids, place *found) {
+    char spaced[256];
+    snprintf(spaced, sizeof spaced, " %s", word);
+    for (int way = 0; way < 2; way++) {
+        const char *text = way == 0 ? spaced : word;
+        rapt_tensor *part = rapt_tokenizer_encode(r->tokenizer, text, (int64_t)strlen(text));
+        *found = (place){.count = rapt_size(part)};
+        for (; found->count > 0 && found->first + found->count <= rapt_size(ids); found->first++)
+            if (is_at(ids, found->first, part)) return true;
+    }
+    return false;
+}
+
+/* Value i of the word's vector: the mean of its tokens' [1,T,D]. */
+static double of_word(const rapt_tensor *state, place of, int64_t i) {
+    double sum = 0;
+    int64_t dim = rapt_dim(state, 2);
+    for (int64_t t = of.first; t < of.first + of.count; t++) sum += rapt_at(state, t * dim + i);
+    return sum / (double)of.count;
+}
+
+static double distance_of_uses(const rapt_tensor *const state[2], const place of[2]) {
+    double product = 0, square[2] = {0, 0};
+    for (int64_t i = 0; i < rapt_dim(state[0], 2); i++) {
+        double x = of_word(state[0], of[0], i), y = of_word(state[1], of[1], i);
+        product += x * y;
+        square[0] += x * x;
+        square[1] += y * y;
+    }
+    return 1 - product / sqrt(square[0] * square[1]);
+}
+
+/* What a model of a folder makes of a word in two texts; what fails stays in ctx. */
+static bool show_uses(rapt_ctx *ctx, const settings *s) {
+    reader r;
+    place places[2];
+    if (!reader_load(ctx, s->model, &r)) return false;
+    rapt_evaluation(ctx); /* to the end */
+    rapt_tensor **states = rapt_object_new(ctx, 2 * (size_t)(r.layers + 1) * sizeof *states, NULL);
+    for (int i = 0; i < 2 && states; i++) {
+        rapt_tensor *ids = reader_ids(&r, s->text[i]);
+        if (!reader_read(&r, ids, NULL, states + i * (r.layers + 1))) return false;
+        if (find_word(&r, s->word, ids, &places[i])) continue;
+        if (rapt_ctx_status(ctx) == RAPT_OK)
+            rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "\"%s\" is not in \"%s\"", s->word, s->text[i]);
+        return false;
+    }
+    if (!states) return false;
+    printf("Cosine distance between the vectors of \"%s\" in\n  %s\n  %s\n\n", s->word, s->text[0], s->text[1]);
+    for (int64_t i = 0; i <= r.layers; i++) {
+        const rapt_tensor *const pair[2] = {states[i], states[i + r.layers + 1]};
+        char where[48];
+        snprintf(where, sizeof where, i ? "after layer %" PRId64 : "before the first layer", i);
+        printf("  %-24s %8.5f\n", where, fabs(distance_of_uses(pair, places)));
+    }
+    return rapt_ctx_status(ctx) == RAPT_OK;
+}
+
+int main(int arguments, char **argument) {
+    settings s = {.word = "bank", .text = {"We sat by the river bank", "She put her money in the bank"}};
+    option options[] = {
+        {"model", OPTION_TEXT, &s.model, .help = "folder of a GPT or BERT, saved here or by Hugging Face"},
+        {"word", OPTION_TEXT, &s.word, .help = "with --model: what both texts have"},
+        {"first", OPTION_TEXT, &s.text[0], .help = "one text"},
+        {"second", OPTION_TEXT, &s.text[1], .help = "the other"},
+    };
+    command_line line = {
+        "word_senses",
+        "Shows how the vectors of one word with two senses part from layer to layer: in a small model "
+        "that is trained\nfor it, or in yours. Examples:\n\n"
+        "  word_senses\n"
+        "  word_senses --model bert-base-uncased --word bank --first 'the river bank' --second 'a rich "
+        "bank'",
+        options, sizeof options / sizeof *options};
+    command what = parse_command_line(&line, arguments, argument);
+    if (what != COMMAND_RUN) return exit_status(what);
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    bool shown = s.model ? show_uses(ctx, &s) : show_own(ctx);
+    if (!shown) complain(&line, "%s", rapt_ctx_error(ctx));
     rapt_ctx_free(ctx);
     return finish_output(&line) && shown ? EXIT_DONE : EXIT_FAILED;
 }
