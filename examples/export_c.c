@@ -30,20 +30,29 @@ static char *read_in(rapt_ctx *ctx, const char *directory, const char *name, int
     return NULL;
 }
 
-static bool has_tokenizer(const char *directory) {
+static bool has_file(const char *directory, const char *name) {
     char path[PATH_BYTES];
-    FILE *file = snprintf(path, sizeof path, "%s/tokenizer.json", directory) < PATH_BYTES ? fopen(path, "r") : NULL;
+    FILE *file = snprintf(path, sizeof path, "%s/%s", directory, name) < PATH_BYTES ? fopen(path, "r") : NULL;
     if (file) fclose(file);
     return file;
 }
 
+/* rapt_gpt_load_memory() takes one file. */
+static bool is_one_file(rapt_ctx *ctx, const char *directory) {
+    if (has_file(directory, "model.safetensors") || !has_file(directory, "model.safetensors.index.json")) return true;
+    rapt_fail(ctx, RAPT_ERROR_FILE,
+              "%s: the model is in several files; rapt_gpt_load() and rapt_gpt_save() make one of them", directory);
+    return false;
+}
+
 /* All that is there is loaded as it will be, so that no program finds out only later that it can't. */
 static bool read_files(rapt_ctx *ctx, const char *directory, files *f) {
+    if (!is_one_file(ctx, directory)) return false;
     f->config = read_in(ctx, directory, "config.json", &f->config_bytes);
     f->weights = read_in(ctx, directory, "model.safetensors", &f->weights_bytes);
     if (!f->config || !f->weights) return false;
     rapt_gpt_free(rapt_gpt_load_memory(ctx, f->config, f->config_bytes, f->weights, f->weights_bytes));
-    if (!has_tokenizer(directory)) return rapt_ctx_status(ctx) == RAPT_OK;
+    if (!has_file(directory, "tokenizer.json")) return rapt_ctx_status(ctx) == RAPT_OK;
     f->tokenizer = read_in(ctx, directory, "tokenizer.json", &f->tokenizer_bytes);
     if (f->tokenizer)
         rapt_tokenizer_free(rapt_tokenizer_parse(ctx, f->tokenizer, f->tokenizer_bytes, "tokenizer.json"));

@@ -13,6 +13,9 @@ refuse 2 '--out is needed' --model model
 refuse 2 '--name must be a name in C' --model model --out x.c --name 7up
 refuse 1 'nowhere/config.json' --model nowhere --out x.c
 refuse 1 'nowhere/x.c' --model model --out nowhere/x.c
+mkdir parts
+echo '{}' >parts/model.safetensors.index.json
+refuse 1 'parts: the model is in several files' --model parts --out x.c
 cp -r model broken
 head -c 3000 model/model.safetensors >broken/model.safetensors
 refuse 1 'the weights in memory' --model broken --out x.c
