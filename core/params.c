@@ -212,11 +212,20 @@ rapt_tensor *rapt_param(rapt_params *params, const char *name, int ndim, const i
     return t;
 }
 
+static bool is_parameter(const root *r, const rapt_tensor *t) {
+    for (int64_t i = 0; i < r->count; i++)
+        if (r->entries[i].tensor == t) return true;
+    return false;
+}
+
 rapt_status rapt_param_alias(rapt_params *params, const char *alias, rapt_tensor *parameter) {
     if (!params) return RAPT_ERROR_ARGUMENT;
     root *r = params->root;
     if (rapt_is_nil(parameter))
         return rapt_fail(r->ctx, RAPT_ERROR_ARGUMENT, "params: nothing to call \"%s\"", alias ? alias : "");
+    if (!is_parameter(r, parameter))
+        return rapt_fail(r->ctx, RAPT_ERROR_ARGUMENT,
+                         "params: \"%s\" would be another name of what is no parameter here", alias ? alias : "");
     char *full = new_name(params, alias, &r->aliases, r->alias_count, &r->alias_capacity);
     if (!full) return r->ctx->status;
     r->aliases[r->alias_count++] = (entry){.name = full, .tensor = parameter};

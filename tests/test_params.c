@@ -80,6 +80,9 @@ START_TEST(a_second_name_is_the_same_parameter) {
     ck_assert_int_eq(rapt_params_count(root), 1);
     ck_assert_int_eq(rapt_params_elements(root), 2);
     ck_assert_int_ne(rapt_param_alias(root, "embedding", p), RAPT_OK);
+    rapt_ctx_clear(ctx);
+    ck_assert_int_ne(rapt_param_alias(root, "other", rapt_zeros(ctx, RAPT_F64, SHAPE(2))), RAPT_OK);
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "params: \"other\" would be another name of what is no parameter here");
     rapt_ctx_free(ctx);
 }
 END_TEST
