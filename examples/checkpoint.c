@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const char training_file[] = "training.safetensors";
-const char log_file[] = "log.jsonl", curve_file[] = "loss.svg";
+const char log_file[] = "log.jsonl", curve_file[] = "loss.svg", test_file[] = "test.tsv";
 
 bool path_in(const command_line *line, const char *directory, const char *name, char out[PATH_BYTES]) {
     if (snprintf(out, PATH_BYTES, "%s/%s", directory, name) < PATH_BYTES) return true;
@@ -71,7 +71,7 @@ bool folder_lock(const command_line *line, const char *directory) {
 
 bool folder_set_earlier_aside(const command_line *line, const char *directory, char out[PATH_BYTES]) {
     static const char *const files[] = {training_file, "model.safetensors", "config.json", "tokenizer.json",
-                                        log_file,      curve_file};
+                                        log_file,      curve_file,          test_file};
     char from[PATH_BYTES], to[PATH_BYTES], prefix[PATH_BYTES];
     *out = '\0';
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

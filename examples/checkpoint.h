@@ -15,8 +15,8 @@
 
 enum { PATH_BYTES = 4096 };
 
-/* Where those runs keep log and curve that have them in the folder too. */
-extern const char log_file[], curve_file[];
+/* Where those runs keep log, curve and what they hold out that have them in the folder too. */
+extern const char log_file[], curve_file[], test_file[];
 
 /* How far the run has come. */
 typedef struct run_position {

@@ -67,7 +67,7 @@ static char *test_text(const run *r, int64_t *bytes) {
 static bool save_test(const run *r) {
     char path[PATH_BYTES];
     int64_t bytes;
-    if (!path_in(r->line, r->out, "test.tsv", path)) return false;
+    if (!path_in(r->line, r->out, test_file, path)) return false;
     char *all = test_text(r, &bytes);
     if (all) rapt_file_write(r->ctx, path, all, bytes);
     rapt_object_free(all);
@@ -78,7 +78,7 @@ static bool save_test(const run *r) {
 static bool check_test(const run *r) {
     char path[PATH_BYTES];
     int64_t bytes, kept_bytes;
-    if (!path_in(r->line, r->out, "test.tsv", path)) return false;
+    if (!path_in(r->line, r->out, test_file, path)) return false;
     char *all = test_text(r, &bytes), *kept = rapt_file_read(r->ctx, path, &kept_bytes);
     if (!all || !kept) return !failed(r);
     bool same = bytes == kept_bytes && memcmp(all, kept, (size_t)bytes) == 0;
@@ -302,7 +302,7 @@ static bool print_samples(const run *r) {
                     .tokenizer = r->tokenizer,
                     .beams = 4,
                     .length_penalty = 1,
-                    .origin = "test.tsv"};
+                    .origin = test_file};
     int64_t count = r->s->sample < r->held_out ? r->s->sample : r->held_out;
     text sources[TRANSLATOR_BATCH];
     char *made[TRANSLATOR_BATCH];

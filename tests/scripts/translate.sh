@@ -150,6 +150,6 @@ refuse 2 'has --dim 32' --out stopped --resume --dim 64
 sed '5d' pairs.tsv >fewer.tsv
 refuse 1 'fewer.tsv has changed' --out stopped --resume --data "$place/fewer.tsv"
 expect 0 $steady --out stopped --epochs 1 --quiet
-[ -s stopped/earlier-1/model.safetensors ] || fail "the earlier run is lost"
+[ -s stopped/earlier-1/model.safetensors ] && [ -s stopped/earlier-1/test.tsv ] || fail "the earlier run is lost"
 [ ! -s out ] || fail "--quiet is not quiet"
 echo "translate: as it should be"
