@@ -478,5 +478,5 @@ rapt_tensor *rapt_grad(rapt_tensor *t) {
 }
 
 void rapt_clear_grad(rapt_tensor *t) {
-    if (t) t->has_gradient = false;
+    if (t && t->gradient) forget_gradient(t);
 }

@@ -1,6 +1,6 @@
 /* A caching allocator. Blocks come in size classes, eight an octave, so that at most an eighth is wasted; a freed block
- * waits in its class's list for the next request of that class. A training loop therefore stops calling malloc after
- * its first step. */
+ * waits in its class's list for the next request of that class, or a large one for one of half an octave below: what
+ * activations leave, gradients take. A training loop therefore stops calling malloc after its first steps. */
 #include "core/memory.h"
 
 #include <pthread.h>
@@ -20,7 +20,7 @@ static void hide(void *memory, size_t bytes) { (void)memory, (void)bytes; }
 static void show(void *memory, size_t bytes) { (void)memory, (void)bytes; }
 #endif
 
-enum { ALIGNMENT = 64, CLASSES = 464, CLASSES_PER_OCTAVE = 8 };
+enum { ALIGNMENT = 64, CLASSES = 464, CLASSES_PER_OCTAVE = 8, LARGE_BYTES = 1 << 20 };
 
 /* Stands before each block's memory and fills one alignment unit. */
 typedef struct block {
@@ -137,26 +137,37 @@ static block *new_block(rapt__pool *pool, size_t bytes, int class_index) {
     return b;
 }
 
+/* The smallest one that fits well enough, or NULL. */
+static block *free_block(rapt__pool *pool, size_t class_bytes, int class_index) {
+    int last = class_bytes < LARGE_BYTES ? class_index : class_index + CLASSES_PER_OCTAVE / 2;
+    for (int i = class_index; i <= last && i < CLASSES; i++) {
+        block *b = pool->free[i];
+        if (!b) continue;
+        pool->free[i] = b->next;
+        return b;
+    }
+    return NULL;
+}
+
 void *rapt__pool_take(rapt__pool *pool, size_t bytes) {
     if (bytes > SIZE_MAX / 4) return NULL;
     size_t class_bytes;
     int class_index = class_of(bytes, &class_bytes);
     pthread_mutex_lock(&pool->lock);
-    block *b = pool->free[class_index];
-    if (b) pool->free[class_index] = b->next;
+    block *b = free_block(pool, class_bytes, class_index);
     if (!b) b = new_block(pool, class_bytes, class_index);
     if (b) {
         pool->blocks_out++;
-        pool->live_bytes += (int64_t)class_bytes;
+        pool->live_bytes += (int64_t)b->bytes;
         if (pool->live_bytes > pool->peak_bytes) pool->peak_bytes = pool->live_bytes;
     }
     bool poison = pool->poison;
     pthread_mutex_unlock(&pool->lock);
     if (!b) return NULL;
     char *memory = (char *)b + ALIGNMENT;
-    show(memory, class_bytes);
-    if (poison) memset(memory, 0xff, class_bytes); /* NaN in every floating type */
-    hide(memory + bytes, class_bytes - bytes);
+    show(memory, b->bytes);
+    if (poison) memset(memory, 0xff, b->bytes); /* NaN in every floating type */
+    hide(memory + bytes, b->bytes - bytes);
     return memory;
 }
 
