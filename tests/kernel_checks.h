@@ -39,6 +39,21 @@ RUN(softmax_backward, t->softmax_backward(n, in[0], in[1], 2, 3, y, false))
 RUN(softmax_backward_add, t->softmax_backward(n, in[0], in[1], 2, 3, y, true))
 #undef RUN
 
+/* weigh() gives two rows: the weights, and the slopes. */
+static void KNAME(run_weigh)(const KNAME(rapt__table) * t, int64_t n, const KREAL *const *in, KREAL *y) {
+    KREAL slopes[LONGEST];
+    memcpy(slopes, in[1], (size_t)n * sizeof(KREAL));
+    memmove(y, in[0], (size_t)n * sizeof(KREAL));
+    t->weigh(n, 2, 3, 5, y, slopes);
+}
+
+static void KNAME(run_weigh_slopes)(const KNAME(rapt__table) * t, int64_t n, const KREAL *const *in, KREAL *y) {
+    KREAL weights[LONGEST];
+    memcpy(weights, in[0], (size_t)n * sizeof(KREAL));
+    memcpy(y, in[1], (size_t)n * sizeof(KREAL));
+    t->weigh(n, 2, 3, 5, weights, y);
+}
+
 static const KNAME(elementwise) KNAME(elementwise_kernels)[] = {
     {"exp", KNAME(run_exp), exact_exp, 1},
     {"log", KNAME(run_log), exact_log, 1},
@@ -63,6 +78,8 @@ static const KNAME(elementwise) KNAME(elementwise_kernels)[] = {
     {"normalise_backward add", KNAME(run_normalise_backward_add), exact_normalise_backward_add, 4},
     {"softmax_backward", KNAME(run_softmax_backward), exact_softmax_backward, 2},
     {"softmax_backward add", KNAME(run_softmax_backward_add), exact_softmax_backward_add, 2},
+    {"weigh", KNAME(run_weigh), exact_weigh, 2.5},
+    {"weigh's slopes", KNAME(run_weigh_slopes), exact_weigh_slopes, 3.5},
 };
 
 enum { KNAME(ELEMENTWISE) = sizeof KNAME(elementwise_kernels) / sizeof *KNAME(elementwise_kernels) };
@@ -214,6 +231,20 @@ static void KNAME(check_masked_softmax)(const KNAME(rapt__table) * t) {
     KREAL dx[] = {7, 7, 7};
     t->softmax_backward(3, y, dy, 2, 1, dx, false);
     ck_assert(dx[0] == 0 && dx[1] == 0 && dx[2] == 0);
+    KREAL scores[] = {-(KREAL)INFINITY, 2, 1}, slopes[] = {(KREAL)NAN, 7, (KREAL)NAN};
+    t->weigh(2, 2, 3, 5, scores, slopes);
+    ck_assert(scores[0] == 0 && slopes[0] == 0 && scores[1] == 3 && slopes[1] == 6);
+    t->weigh(1, 1, 0, 5, scores + 2, slopes + 2);
+    ck_assert(scores[2] == 0 && slopes[2] == 0);
+}
+
+/* To the least normal number; then 0. */
+static void KNAME(check_small_exponentials)(const KNAME(rapt__table) * t) {
+    const KREAL x[] = {-86.5, -1e4, -(KREAL)INFINITY, (KREAL)NAN};
+    KREAL y[4];
+    ck_assert(isnan(t->exp_sum(4, x, 0, y)));
+    ck_assert_double_eq_tol((double)y[0] / exp(-86.5), 1, 1e-6);
+    ck_assert(y[1] == 0 && y[2] == 0 && isnan(y[3]));
 }
 
 /* ---- reductions ---- */

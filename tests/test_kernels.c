@@ -76,6 +76,10 @@ EXACT_ADD(normalise_backward)
 EXACT(softmax_backward, ((exact){3 * x[0] * (x[1] - 2), 3 * fabsl(x[0]) * (fabsl(x[1]) + 2)}))
 EXACT_ADD(softmax_backward)
 
+static exact weight_of(long double x) { return (exact){3 * expl(x - 2), 3 * expl(x - 2) * (1 + fabsl(x - 2) / 2)}; }
+EXACT(weigh, weight_of(x[0]))
+EXACT(weigh_slopes, ((exact){weight_of(x[0]).value * (x[1] - 5), weight_of(x[0]).size *(fabsl(x[1]) + 5)}))
+
 #define KREAL       float
 #define KNAME(name) name##_f32
 #define KDIGITS     FLT_MANT_DIG
@@ -107,6 +111,7 @@ EXACT_ADD(softmax_backward)
 TEST(elementwise_kernels_are_right_at_every_place_and_length, check_elementwise)
 TEST(special_values_give_special_values, check_specials)
 TEST(softmax_backward_is_zero_where_masked, check_masked_softmax)
+TEST(small_exponentials_end_in_zero, check_small_exponentials)
 TEST(reductions_equal_naive_sums, check_reductions)
 TEST(columns_are_summed_row_by_row, check_column_sums)
 TEST(the_max_of_a_row_with_nan_is_nan, check_max_of_nan)
@@ -128,6 +133,6 @@ START_TEST(kernels_are_chosen_by_name) {
 END_TEST
 
 UNIT_MAIN("kernels", elementwise_kernels_are_right_at_every_place_and_length, special_values_give_special_values,
-          softmax_backward_is_zero_where_masked, reductions_equal_naive_sums, columns_are_summed_row_by_row,
-          the_max_of_a_row_with_nan_is_nan, sums_for_normalisation_equal_naive_sums, adam_equals_its_formula,
-          packing_keeps_every_element_and_fills_with_zeros, kernels_are_chosen_by_name)
+          softmax_backward_is_zero_where_masked, small_exponentials_end_in_zero, reductions_equal_naive_sums,
+          columns_are_summed_row_by_row, the_max_of_a_row_with_nan_is_nan, sums_for_normalisation_equal_naive_sums,
+          adam_equals_its_formula, packing_keeps_every_element_and_fills_with_zeros, kernels_are_chosen_by_name)

@@ -37,6 +37,7 @@ const REAL(rapt__table) TABLE = {
     .normalise_backward = normalise_backward_row,
     .normalise_sums = normalise_sums_row,
     .softmax_backward = softmax_backward_row,
+    .weigh = weigh_row,
     .adam = adam_row,
     .uniform = uniform_row,
     .drop = drop_row,

@@ -119,17 +119,30 @@ INLINE vec larger(vec a, vec b) { return select_vec((b > a) | (b != b), b, a); }
 static real max_row(int64_t n, const real *x) {
     vec most = splat(-(real)INFINITY);
     for (int64_t i = 0; i < n; i += LANES) most = larger(most, load_or(x + i, lanes_of(n - i), -(real)INFINITY));
-    real max = most[0];
-    for (int i = 1; i < LANES; i++) max = most[i] > max || most[i] != most[i] ? most[i] : max;
-    return max;
+    real max[LANES];
+    memcpy(max, &most, sizeof max);
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        for (int i = 0; i < half; i++) {
+            const real other = max[i + half];
+            max[i] = other > max[i] || other != other ? other : max[i];
+        }
+    }
+    return max[0];
 }
 
+/* A few exponentials are added up before they are widened, which takes as long as several additions. */
 static double exp_sum_row(int64_t n, const real *x, real shift, real *y) {
+    enum { FEW = 4 * LANES };
     widened sum = {0};
-    for (int64_t i = 0; i < n; i += LANES) {
-        int lanes = lanes_of(n - i);
-        store(y + i, lanes, vector_exp(load(x + i, lanes) - shift));
-        widened_add(&sum, widen(load(y + i, lanes)));
+    for (int64_t i = 0; i < n;) {
+        const int64_t end = n - i < FEW ? n : i + FEW;
+        vec few = splat(0);
+        for (; i < end; i += LANES) {
+            int lanes = lanes_of(n - i);
+            store(y + i, lanes, vector_exp_below(load(x + i, lanes) - shift));
+            few += load(y + i, lanes);
+        }
+        widened_add(&sum, widen(few));
     }
     return widened_total(sum);
 }
@@ -180,6 +193,15 @@ static void softmax_backward_row(int64_t n, const real *y, const real *dy, real 
         vec share = load(y + i, lanes);
         vec slope = scale * (share * (load(dy + i, lanes) - dot));
         put(dx + i, lanes, select_vec(share == 0, splat(0), slope), add);
+    }
+}
+
+static void weigh_row(int64_t n, real max, real factor, real dot, real *x, real *slope) {
+    for (int64_t i = 0; i < n; i += LANES) {
+        int lanes = lanes_of(n - i);
+        vec share = vector_exp_below(load(x + i, lanes) - max) * factor;
+        store(x + i, lanes, share);
+        store(slope + i, lanes, select_vec(share == 0, splat(0), share * (load(slope + i, lanes) - dot)));
     }
 }
 

@@ -53,8 +53,10 @@ typedef struct KNAME(rapt__table) {
     double (*sum_squares)(int64_t n, const KREAL *x, double centre); /* sum of (x - centre)^2 */
     /* sums[j] = the sum of column j of x: rows in order, `stride` from one to the next. */
     void (*sum_columns)(int64_t rows, int64_t stride, int64_t columns, const KREAL *x, double *sums);
-    KREAL (*max)(int64_t n, const KREAL *x);                             /* -inf if n is 0; NaN if any is NaN */
-    double (*exp_sum)(int64_t n, const KREAL *x, KREAL shift, KREAL *y); /* y = exp(x - shift); returns their sum */
+    KREAL (*max)(int64_t n, const KREAL *x); /* -inf if n is 0; NaN if any is NaN */
+    /* y = exp(x - shift), 0 below exp(-87) in float; returns their sum. x <= shift + 88, as it is where shift is max.
+     */
+    double (*exp_sum)(int64_t n, const KREAL *x, KREAL shift, KREAL *y);
 
     /* Normalisation, one row: y = (x - mean) * rstd * weight + bias (bias may be NULL: none). */
     void (*normalise)(int64_t n, const KREAL *x, KREAL mean, KREAL rstd, const KREAL *weight, const KREAL *bias,
@@ -67,6 +69,9 @@ typedef struct KNAME(rapt__table) {
                            double *sum_q, double *sum_qh, KREAL *dweight, KREAL *dbias);
     /* Softmax backward of one row: dx (+)= scale * y (dy - dot), exactly 0 where y is 0. */
     void (*softmax_backward)(int64_t n, const KREAL *y, const KREAL *dy, KREAL dot, KREAL scale, KREAL *dx, bool add);
+    /* Both in one pass, of a row of scores x: they become the weights y = exp(x - max) * factor, slope becomes
+     * y (slope - dot), exactly 0 where y is 0. */
+    void (*weigh)(int64_t n, KREAL max, KREAL factor, KREAL dot, KREAL *x, KREAL *slope);
     /* AdamW (Loshchilov, Hutter 2019; PyTorch's order of operations), over one stretch of a parameter:
      * p -= lr decay p; m += (1-beta1)(g-m); v = beta2 v + (1-beta2) g^2; p -= step m / (sqrt(v)/root + eps),
      * with l2 p added to g first. */

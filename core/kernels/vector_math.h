@@ -27,6 +27,7 @@ INLINE vec each_lane(vec x, double (*f)(double)) {
 }
 
 INLINE vec vector_exp(vec x) { return each_lane(x, exp); }
+INLINE vec vector_exp_below(vec x) { return vector_exp(x); }
 INLINE vec vector_log(vec x) { return each_lane(x, log); }
 INLINE vec vector_tanh(vec x) { return each_lane(x, tanh); }
 INLINE vec vector_erf(vec x) { return each_lane(x, erf); }
@@ -49,16 +50,19 @@ INLINE vec polynomial(vec x, const float *c, int degree) {
 static const float ln2_high = 0x1.63p-1f; /* so short that a product with any exponent is exact */
 static const float ln2_low = -2.12194440e-4f;
 
-/* exp(x + low), |low| <= 0.06. With n = round(x / ln 2) and r = x - n ln 2 + low: 2^n exp(r). 2^n is applied in two
- * factors, so that results overflow and go denormal as they should. */
-INLINE vec exp_of_sum(vec x, vec low) {
+/* exp(r) of r = x - n ln 2 + low, n = round(x / ln 2), |low| <= 0.06 */
+INLINE vec exp_near(vec x, vec n, vec low) {
     static const float c[] = {0.4999999346f, 0.1666652075f, 0.04166838247f, 0.008368703002f, 0.001381495007f};
+    vec r = (x - n * ln2_high) - n * ln2_low + low;
+    return r * r * polynomial(r, c, 4) + r + 1;
+}
+
+/* exp(x + low) = 2^n exp(r). 2^n is applied in two factors, so that results overflow and go denormal as they should. */
+INLINE vec exp_of_sum(vec x, vec low) {
     const float round_up = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
     x = at_least(at_most(x, 89), -105);
     vec shifted = x * 1.44269504f + round_up;
-    vec n = shifted - round_up;
-    vec r = (x - n * ln2_high) - n * ln2_low + low;
-    vec y = r * r * polynomial(r, c, 4) + r + 1;
+    vec y = exp_near(x, shifted - round_up, low);
     words exponent = (words)shifted - (words)splat(round_up);
     words half = (words)((bits)exponent >> 1);
     return y * (vec)((half + 127) << 23) * (vec)((exponent - half + 127) << 23);
@@ -66,6 +70,15 @@ INLINE vec exp_of_sum(vec x, vec low) {
 
 /* Within 1 unit. */
 INLINE vec vector_exp(vec x) { return exp_of_sum(x, splat(0)); }
+
+/* The same for x <= 88, and 0 below -87: one factor is enough for 2^n, whose exponent is n + 127. */
+INLINE vec vector_exp_below(vec x) {
+    const float round_up = 0x1.8p23f + 127;
+    vec shifted = x * 1.44269504f + round_up;
+    vec n = shifted - round_up;
+    vec y = exp_near(x, n, splat(0)) * (vec)((words)shifted << 23);
+    return select_vec(x < -87, splat(0), y);
+}
 
 /* With x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): e ln 2 + f - f^2/2 + f^3 q(f). Within 1 unit. */
 INLINE vec vector_log(vec x) {
