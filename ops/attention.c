@@ -1,9 +1,18 @@
-/* y = softmax(scale q k^T + bias, masked) v for each batch b and head h (Vaswani et al. 2017, 3.2.1), by tiles of
- * queries, so that the scores [T,S] never exist whole; backward computes each tile's weights w again (as FlashAttention
- * does, Dao et al. 2022).
+/* y = softmax(scale q k^T + bias, masked) v for each batch b and head h (Vaswani et al. 2017, 3.2.1). The scores [T,S]
+ * never exist whole: they are made in blocks of keys by a few queries, while a query's maximum and sum run along
+ * (Milakov, Gimelshein 2018); backward makes each block's weights w again (as FlashAttention does, Dao et al. 2022).
  *
- * With dw = dy v^T, row by row: ds = w (dw - sum of w dw), dq = scale ds k, dk = scale ds^T q, dv = w^T dy, dbias = ds.
- */
+ * With dw = dy v^T and r = sum of dy y, row by row: ds = w (dw - r), dq = scale ds k, dk = scale ds^T q, dv = w^T dy,
+ * dbias = ds.
+ *
+ *   block  of keys, packed for all products with them
+ *   strip  as many queries as a tile of a product has rows: its scores stay in the first-level cache from the product
+ *          that makes them to the one that takes them
+ *   slab   of strips. Forward: what one chunk computes. Backward: those whose weights wait for dv = w^T dy, dk likewise
+ *   band   of slabs, backward: their q, dy and dq stay in the second-level cache while blocks of keys go by
+ *
+ * All products are by tiles that are whole in memory: what a strip, a block or a head's width lacks is padding. What is
+ * added up is added in an order that depends on shapes alone, so the bits don't depend on the threads. */
 #include "core/memory.h"
 #include "ops/op.h"
 
@@ -16,7 +25,14 @@ typedef struct attention_attrs {
 
 enum { Q, K, V, KEEP, BIAS, INPUTS };
 
-enum { TILE = 64 /* queries */ };
+enum {
+    BLOCK = 256, /* keys, at most, but for rounding */
+    BAND = 1024, /* queries, about */
+    BACKWARD_SLAB = 112,
+    FORWARD_SLAB = 448,
+    CHUNKS = 8, /* at least, that backward is cut in where it can be */
+    LINE = 64 / (int)sizeof(real),
+};
 
 /* Of a query, saved by forward: its weights are exp(score - max) * inverse_sum; 0 where it sees no key. */
 typedef struct row_statistics {
@@ -28,17 +44,48 @@ typedef struct attention_job {
     const attention_attrs *attrs;
     const REAL(rapt__table) * kernels;
     int64_t batches, heads, queries, keys, key_size, value_size;
-    int64_t tiles;                                           /* of each head */
+    int64_t height, width;                                   /* of a tile: rows of a strip, columns of a panel */
+    int64_t block, slab, band;                               /* keys, queries; multiples of width and height */
+    int64_t key_columns, value_columns;                      /* key_size and value_size in whole panels */
+    int64_t score_row;                                       /* from one row of scores to the next */
     int64_t keep_stride[4], bias_stride[4], dbias_stride[4]; /* of [B,H,T,S], 0 where broadcast */
     real scale;
-    char *workspace;
-    size_t thread_bytes;
+    int64_t parts;         /* backward: chunks that the keys of one head are cut in */
+    int64_t gemm_elements; /* forward: of rapt__gemm_serial's workspace */
+    real *partials;        /* of dq, where there are several: [parts, batches, heads, dq] */
+    real *workspace;
+    int64_t thread_elements;
 } attention_job;
 
-/* A few queries of one head, and the keys that the last of them sees. */
-typedef struct tile {
-    int64_t batch, head, first, rows, visible;
-} tile;
+/* Pieces of a thread's memory, whole cache lines each; or, without memory, only their sizes. */
+typedef struct pieces {
+    real *memory;
+    int64_t elements;
+} pieces;
+
+typedef struct head {
+    int64_t batch, head;
+} head;
+
+/* Some of the keys, or some of the queries. */
+typedef struct range {
+    int64_t first, count;
+} range;
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b > 0); }
+static int64_t round_up(int64_t a, int64_t unit) { return divide_up(a, unit) * unit; }
+
+static real *piece(pieces *of, int64_t elements) {
+    real *at = of->memory ? of->memory + of->elements : NULL;
+    of->elements += round_up(elements, LINE);
+    return at;
+}
+
+static pieces memory_of(const attention_job *job, int thread) {
+    return (pieces){.memory = job->workspace + thread * job->thread_elements};
+}
 
 /* ---- places ---------------------------------------------------------------------------------------------------- */
 
@@ -50,8 +97,10 @@ static void stretch(const rapt_array *array, const int64_t *stride, int64_t *str
     }
 }
 
-static int64_t place(const int64_t *stride, const tile *t, int64_t row) {
-    return t->batch * stride[0] + t->head * stride[1] + row * stride[2];
+static head head_at(const attention_job *job, int64_t index) { return (head){index / job->heads, index % job->heads}; }
+
+static int64_t place(const int64_t *stride, head h, int64_t row) {
+    return h.batch * stride[0] + h.head * stride[1] + row * stride[2];
 }
 
 /* The matrix of one head, or some of its rows. */
@@ -62,215 +111,437 @@ typedef struct matrix {
 
 static matrix transposed(matrix m) { return (matrix){m.data, m.column, m.row}; }
 
-static matrix matrix_at(void *data, const int64_t *stride, const tile *t, int64_t row) {
-    return (matrix){(real *)data + place(stride, t, row), stride[2], stride[3]};
+static matrix matrix_at(void *data, const int64_t *stride, head h, int64_t row) {
+    return (matrix){(real *)data + place(stride, h, row), stride[2], stride[3]};
 }
 
 /* From `row` on: queries, keys or values, and their gradients. */
-static matrix input_rows(const attention_job *job, int input, const tile *t, int64_t row) {
-    return matrix_at(job->call->in[input].data, job->call->in[input].stride, t, row);
+static matrix input_rows(const attention_job *job, int input, head h, int64_t row) {
+    return matrix_at(job->call->in[input].data, job->call->in[input].stride, h, row);
 }
 
-static matrix gradient_rows(const attention_job *job, int input, const tile *t, int64_t row) {
-    return matrix_at(job->call->din[input].data, job->call->din[input].stride, t, row);
+static matrix gradient_rows(const attention_job *job, int input, head h, int64_t row) {
+    return matrix_at(job->call->din[input].data, job->call->din[input].stride, h, row);
 }
 
-/* The tile's queries in the result, or in its gradient: [B,T,H,e]. */
-static matrix result_rows(const attention_job *job, const void *result, const tile *t) {
-    int64_t first = ((t->batch * job->queries + t->first) * job->heads + t->head) * job->value_size;
+/* From a query on, the result or its gradient: [B,T,H,e]. */
+static matrix result_rows(const attention_job *job, const void *result, head h, int64_t query) {
+    int64_t first = ((h.batch * job->queries + query) * job->heads + h.head) * job->value_size;
     return (matrix){(real *)result + first, job->heads * job->value_size, 1};
 }
 
-/* One of a thread's matrices, [rows, visible] for this tile. */
-static matrix scores_matrix(const tile *t, real *scores) { return (matrix){scores, t->visible, 1}; }
-
-/* c[m,n] (+)= a[m,k] b[k,n] */
-static void multiply(const attention_job *job, void *workspace, int64_t m, int64_t n, int64_t k, matrix a, matrix b,
-                     matrix c, bool add) {
-    REAL(rapt__gemm)
-    gemm = {.m = m, .n = n, .k = k, .add = add};
-    gemm.a = a.data, gemm.a_row = a.row, gemm.a_column = a.column;
-    gemm.b = b.data, gemm.b_row = b.row, gemm.b_column = b.column;
-    gemm.c = c.data, gemm.c_row = c.row, gemm.c_column = c.column;
-    REAL(rapt__gemm_serial)(job->kernels, &gemm, workspace);
-}
-
 /* The index of a query's row among all [B,H,T]. */
-static int64_t row_index(const attention_job *job, const tile *t, int64_t i) {
-    return (t->batch * job->heads + t->head) * job->queries + t->first + i;
+static int64_t row_index(const attention_job *job, head h, int64_t query) {
+    return (h.batch * job->heads + h.head) * job->queries + query;
 }
 
-/* Query i sees key j where j <= i + S - T. */
-static int64_t visible_keys(const attention_job *job, int64_t query) {
-    if (!job->attrs->causal) return job->keys;
-    int64_t visible = query + job->keys - job->queries + 1;
-    return visible < 0 ? 0 : visible;
+static row_statistics *statistics_of(const attention_job *job, head h, int64_t query) {
+    return (row_statistics *)job->call->saved[0] + row_index(job, h, query);
 }
 
-static tile tile_at(const attention_job *job, int64_t batch, int64_t head, int64_t index) {
-    tile t = {.batch = batch, .head = head, .first = index * TILE};
-    t.rows = job->queries - t.first < TILE ? job->queries - t.first : TILE;
-    t.visible = visible_keys(job, t.first + t.rows - 1);
-    return t;
+/* Query i sees key j where j <= i + S - T. Of the block's keys it sees the first so many. */
+static int64_t seen(const attention_job *job, range block, int64_t query) {
+    if (!job->attrs->causal) return block.count;
+    return larger(0, smaller(block.count, query + job->keys - job->queries + 1 - block.first));
 }
 
-/* ---- one tile's weights ---------------------------------------------------------------------------------------- */
+static int64_t first_query_that_sees(const attention_job *job, int64_t key) {
+    return job->attrs->causal ? larger(0, key + job->queries - job->keys) : 0;
+}
 
-/* row += bias, -inf where a key isn't kept */
-static void mask_row(const attention_job *job, const tile *t, int64_t query, int64_t n, real *row) {
+static range block_at(const attention_job *job, int64_t first) {
+    return (range){first, smaller(job->block, job->keys - first)};
+}
+
+/* Strip or slab from a query on, which ends before `end`. */
+static range queries_at(int64_t first, int64_t count, int64_t end) {
+    return (range){first, smaller(count, end - first)};
+}
+
+static int64_t last_of(range r) { return r.first + r.count - 1; }
+
+/* ---- products -------------------------------------------------------------------------------------------------- */
+
+/* Columns of m, `depth` long, in panels of a tile's width. */
+static void pack_columns(const attention_job *job, matrix m, int64_t depth, int64_t columns, real *to) {
+    const int width = (int)job->width;
+    for (int64_t j = 0; j < columns; j += width)
+        job->kernels->pack(depth, (int)smaller(width, columns - j), width, m.data + j * m.column, m.column, m.row,
+                           to + j * depth);
+}
+
+/* The right side of a product in panels of a tile's width, from any of its rows on. */
+typedef struct panels {
+    const real *data;
+    int64_t row, next; /* from one row, and from one panel, to the next */
+} panels;
+
+/* What pack_columns() made. */
+static panels packed(const attention_job *job, const real *data, int64_t depth) {
+    return (panels){data, job->width, job->width * depth};
+}
+
+/* Rows one after the other. */
+static panels unpacked(const attention_job *job, const real *data, int64_t row) {
+    return (panels){data, row, job->width};
+}
+
+/* c[rows, columns] (+)= a[rows, k] b[k, columns], rows: a strip's, or at most so many if those of a are side by side.
+ */
+static void multiply(const attention_job *job, int64_t rows, int64_t columns, int64_t k, matrix a, panels b, real *c,
+                     int64_t c_row, bool add) {
+    REAL(rapt__tile) t = {.k = k, .a = a.data, .a_row = a.row, .a_step = a.column};
+    t.b = b.data, t.b_column = 1, t.b_step = b.row;
+    t.c_row = c_row, t.rows = (int)rows, t.add = add;
+    for (int64_t j = 0; j < columns; j += job->width) {
+        t.soon = t.b + b.next;
+        t.c = c + j;
+        t.columns = (int)smaller(job->width, columns - j);
+        job->kernels->gemm_tile(&t);
+        t.b = t.soon;
+    }
+}
+
+/* to (+)= scale * from */
+static void copy_rows(const attention_job *job, int64_t rows, int64_t columns, matrix from, real scale, matrix to,
+                      bool add) {
+    for (int64_t i = 0; i < rows; i++, from.data += from.row, to.data += to.row) {
+        if (from.column == 1 && to.column == 1) {
+            job->kernels->scale(columns, scale, from.data, to.data, add);
+            continue;
+        }
+        for (int64_t j = 0; j < columns; j++) {
+            real *place = to.data + j * to.column;
+            const real value = scale * from.data[j * from.column];
+            *place = add ? *place + value : value;
+        }
+    }
+}
+
+/* row += bias, -inf where a key isn't kept; of the block's first n keys. */
+static void mask_row(const attention_job *job, head h, int64_t query, int64_t key, int64_t n, real *row) {
     const rapt_array *keep = &job->call->in[KEEP], *bias = &job->call->in[BIAS];
     if (bias->data) {
-        const real *from = (const real *)bias->data + place(job->bias_stride, t, query);
-        if (job->bias_stride[3] == 1)
+        const int64_t step = job->bias_stride[3];
+        const real *from = (const real *)bias->data + place(job->bias_stride, h, query) + key * step;
+        if (step == 1)
             job->kernels->add(n, row, from, row);
         else
-            for (int64_t j = 0; j < n; j++) row[j] += from[j * job->bias_stride[3]];
+            for (int64_t j = 0; j < n; j++) row[j] += from[j * step];
     }
     if (keep->data) {
-        const bool *from = (const bool *)keep->data + place(job->keep_stride, t, query);
-        for (int64_t j = 0; j < n; j++) row[j] = from[j * job->keep_stride[3]] ? row[j] : -(real)INFINITY;
+        const int64_t step = job->keep_stride[3];
+        const bool *from = (const bool *)keep->data + place(job->keep_stride, h, query) + key * step;
+        for (int64_t j = 0; j < n; j++) row[j] = from[j * step] ? row[j] : -(real)INFINITY;
     }
 }
 
-/* scores[rows, visible] = scale q k^T, biased and masked */
-static void fill_scores(const attention_job *job, const tile *t, real *scores, void *workspace) {
-    multiply(job, workspace, t->rows, t->visible, job->key_size, input_rows(job, Q, t, t->first),
-             transposed(input_rows(job, K, t, 0)), scores_matrix(t, scores), false);
-    job->kernels->scale(t->rows * t->visible, job->scale, scores, scores, false);
-    for (int64_t i = 0; i < t->rows; i++)
-        mask_row(job, t, t->first + i, visible_keys(job, t->first + i), scores + i * t->visible);
-}
-
-/* Turns a row of n scores into exp(score - max). */
-static row_statistics measure_row(const attention_job *job, int64_t n, real *row) {
-    real max = job->kernels->max(n, row);
-    if (max != -INFINITY) return (row_statistics){max, (real)(1 / job->kernels->exp_sum(n, row, max, row))};
-    memset(row, 0, (size_t)n * sizeof *row);
-    return (row_statistics){0, 0};
-}
-
-/* to = from / (1 - dropout) where the weight stays, 0 where dropout takes it. */
-static void drop_row(const attention_job *job, int64_t index, int64_t n, const real *from, real *to) {
+/* row / (1 - dropout) where the weight stays, 0 where dropout takes it. */
+static void drop_row(const attention_job *job, int64_t index, int64_t key, int64_t n, real *row) {
     rapt__dropout dropout = {job->attrs->dropout, job->attrs->seed, job->attrs->stream};
-    job->kernels->drop(n, &dropout, (uint64_t)(index * job->keys), from, to, false);
+    job->kernels->drop(n, &dropout, (uint64_t)(index * job->keys + key), row, row, false);
 }
 
 /* ---- forward --------------------------------------------------------------------------------------------------- */
 
-/* Weights without their common factor; the factor goes to the result, which is shorter. */
-static void forward_weights(const attention_job *job, const tile *t, real *scores) {
-    row_statistics *saved = (row_statistics *)job->call->saved[0] + row_index(job, t, 0);
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *row = scores + i * t->visible;
-        int64_t n = visible_keys(job, t->first + i);
-        saved[i] = measure_row(job, n, row);
-        if (job->attrs->dropout > 0) drop_row(job, row_index(job, t, i), n, row, row);
-        memset(row + n, 0, (size_t)(t->visible - n) * sizeof *row);
-    }
+/* A thread's memory, and what it works on: a slab of one head's queries. */
+typedef struct forward_space {
+    head of;
+    range slab;
+    real *queries;       /* times scale, [slab, key_columns] */
+    real *keys, *values; /* of a block, packed, unless queries are few */
+    real *scores;        /* of a strip */
+    real *result;        /* [slab, value_columns] */
+    real *max;           /* [slab], of the scores so far, and the sum of their exponentials */
+    double *sum;
+    void *gemm;
+} forward_space;
+
+static forward_space forward_space_in(const attention_job *job, pieces *memory) {
+    forward_space s = {.queries = piece(memory, job->slab * job->key_columns)};
+    s.keys = piece(memory, job->block * job->key_size);
+    s.values = piece(memory, job->block * job->value_columns);
+    s.scores = piece(memory, job->height * job->score_row);
+    s.result = piece(memory, job->slab * job->value_columns);
+    s.max = piece(memory, job->slab);
+    s.sum = (void *)piece(memory, job->slab * (int64_t)(sizeof(double) / sizeof(real)));
+    s.gemm = piece(memory, job->gemm_elements);
+    return s;
 }
 
-static void scale_result(const attention_job *job, const tile *t, matrix y) {
-    const row_statistics *saved = (const row_statistics *)job->call->saved[0] + row_index(job, t, 0);
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *row = y.data + i * y.row;
-        if (saved[i].inverse_sum == 0)
-            memset(row, 0, (size_t)job->value_size * sizeof *row);
-        else
-            job->kernels->scale(job->value_size, saved[i].inverse_sum, row, row, false);
+/* So few queries that packing keys and values would take longer than their products. */
+static bool are_few(const attention_job *job) { return job->queries <= job->height; }
+
+/* Turns n scores into exp(score - max), and what there is of the row's result and sum to the same max. */
+static void soften_row(const attention_job *job, const forward_space *s, int64_t i, int64_t n, bool first, real *row) {
+    const real before = s->max[i], here = job->kernels->max(n, row);
+    const real max = here > before || here != here ? here : before;
+    if (max == -INFINITY) {
+        memset(row, 0, (size_t)n * sizeof *row);
+        return;
     }
+    if (max != before && !first) {
+        const real factor = (real)exp((double)(before - max));
+        real *result = s->result + i * job->value_columns;
+        job->kernels->scale(job->value_size, factor, result, result, false);
+        s->sum[i] *= (double)factor;
+    }
+    s->max[i] = max;
+    s->sum[i] += job->kernels->exp_sum(n, row, max, row);
 }
 
-static void forward_tile(void *arg, int64_t chunk, int thread) {
+/* c (+)= a b, each where it lies. */
+static void multiply_few(const attention_job *job, const forward_space *s, int64_t columns, int64_t k, const real *a,
+                         int64_t a_row, matrix b, real *c, int64_t c_row, bool add) {
+    REAL(rapt__gemm) gemm = {.m = job->queries, .n = columns, .k = k, .add = add};
+    gemm.a = a, gemm.a_row = a_row, gemm.a_column = 1;
+    gemm.b = b.data, gemm.b_row = b.row, gemm.b_column = b.column;
+    gemm.c = c, gemm.c_row = c_row, gemm.c_column = 1;
+    REAL(rapt__gemm_serial)(job->kernels, &gemm, s->gemm);
+}
+
+/* scores = scale q k^T of the block's first `most` keys */
+static void make_scores(const attention_job *job, const forward_space *s, int64_t at, range block, int64_t most) {
+    const int64_t depth = job->key_size;
+    const matrix q = {s->queries + at * job->key_columns, job->key_columns, 1};
+    if (are_few(job))
+        multiply_few(job, s, most, depth, q.data, q.row, transposed(input_rows(job, K, s->of, block.first)), s->scores,
+                     job->score_row, false);
+    else
+        multiply(job, job->height, round_up(most, job->width), depth, q, packed(job, s->keys, depth), s->scores,
+                 job->score_row, false);
+}
+
+/* result (+)= scores v */
+static void add_values(const attention_job *job, const forward_space *s, int64_t at, range block, int64_t most) {
+    real *result = s->result + at * job->value_columns;
+    const bool add = block.first > 0;
+    if (are_few(job))
+        multiply_few(job, s, job->value_size, most, s->scores, job->score_row, input_rows(job, V, s->of, block.first),
+                     result, job->value_columns, add);
+    else
+        multiply(job, job->height, job->value_size, most, (matrix){s->scores, job->score_row, 1},
+                 packed(job, s->values, block.count), result, job->value_columns, add);
+}
+
+/* What one block's keys add to one strip's result. */
+static void forward_strip(const attention_job *job, const forward_space *s, range strip, range block) {
+    const int64_t most = seen(job, block, last_of(strip)), at = strip.first - s->slab.first;
+    if (most == 0) return;
+    make_scores(job, s, at, block, most);
+    for (int64_t i = 0; i < strip.count; i++) {
+        real *row = s->scores + i * job->score_row;
+        const int64_t query = strip.first + i, n = seen(job, block, query);
+        mask_row(job, s->of, query, block.first, n, row);
+        soften_row(job, s, at + i, n, block.first == 0, row);
+        if (job->attrs->dropout > 0) drop_row(job, row_index(job, s->of, query), block.first, n, row);
+        memset(row + n, 0, (size_t)(most - n) * sizeof *row);
+    }
+    add_values(job, s, at, block, most);
+}
+
+static void prepare_queries(const attention_job *job, const forward_space *s) {
+    const matrix q = input_rows(job, Q, s->of, s->slab.first);
+    copy_rows(job, s->slab.count, job->key_size, q, job->scale, (matrix){s->queries, job->key_columns, 1}, false);
+}
+
+static void prepare_keys(const attention_job *job, const forward_space *s, range block) {
+    if (are_few(job)) return;
+    pack_columns(job, transposed(input_rows(job, K, s->of, block.first)), job->key_size, block.count, s->keys);
+    pack_columns(job, input_rows(job, V, s->of, block.first), block.count, job->value_size, s->values);
+}
+
+static void finish_row(const attention_job *job, const forward_space *s, int64_t i) {
+    const int64_t query = s->slab.first + i;
+    const bool dead = s->max[i] == -INFINITY;
+    const row_statistics saved = {dead ? 0 : s->max[i], dead ? 0 : (real)(1 / s->sum[i])};
+    real *y = result_rows(job, job->call->out.data, s->of, query).data;
+    *statistics_of(job, s->of, query) = saved;
+    if (dead)
+        memset(y, 0, (size_t)job->value_size * sizeof *y);
+    else
+        job->kernels->scale(job->value_size, saved.inverse_sum, s->result + i * job->value_columns, y, false);
+}
+
+static void forward_slab(void *arg, int64_t chunk, int thread) {
     const attention_job *job = arg;
-    int64_t pair = chunk / job->tiles;
-    tile t = tile_at(job, pair / job->heads, pair % job->heads, chunk % job->tiles);
-    real *scores = (real *)(job->workspace + (size_t)thread * job->thread_bytes);
-    void *workspace = scores + TILE * job->keys;
-    matrix y = result_rows(job, job->call->out.data, &t);
-    fill_scores(job, &t, scores, workspace);
-    forward_weights(job, &t, scores);
-    multiply(job, workspace, t.rows, job->value_size, t.visible, scores_matrix(&t, scores), input_rows(job, V, &t, 0),
-             y, false);
-    scale_result(job, &t, y);
+    const int64_t pairs = job->batches * job->heads, pair = chunk % pairs;
+    const int64_t last_slab = divide_up(job->queries, job->slab) - 1;
+    pieces memory = memory_of(job, thread);
+    forward_space s = forward_space_in(job, &memory);
+    s.of = head_at(job, pair);
+    s.slab = queries_at((last_slab - chunk / pairs) * job->slab, job->slab, job->queries);
+    const int64_t end = s.slab.first + s.slab.count;
+    for (int64_t i = 0; i < s.slab.count; i++) s.max[i] = -(real)INFINITY, s.sum[i] = 0;
+    prepare_queries(job, &s);
+    for (int64_t key = 0; key < job->keys; key += job->block) {
+        const range block = block_at(job, key);
+        if (seen(job, block, end - 1) == 0) break;
+        prepare_keys(job, &s, block);
+        for (int64_t query = s.slab.first; query < end; query += job->height)
+            forward_strip(job, &s, queries_at(query, job->height, end), block);
+    }
+    for (int64_t i = 0; i < s.slab.count; i++) finish_row(job, &s, i);
 }
 
 /* ---- backward -------------------------------------------------------------------------------------------------- */
 
-/* A thread's matrices [TILE, keys]. */
-typedef struct buffers {
-    real *weights, *dropped; /* the same where nothing is dropped */
-    real *slopes;            /* dw, then ds */
-    void *workspace;
-} buffers;
+/* A thread's memory, and what it works on: a band of one head's queries. */
+typedef struct backward_space {
+    head of;
+    range band;
+    real *queries, *slopes;            /* q times scale, and dy: [band, key_columns], [band, value_columns] */
+    real *dots;                        /* [band], of dy and y */
+    real *dq;                          /* [band, key_columns], without scale */
+    real *keys, *values, *key_columns; /* of a block, packed: k^T and v^T, and k */
+    real *weights, *dweights;          /* [slab, score_row]: w, and dw, then ds */
+    real *dk, *dv;                     /* [block, key_columns], [block, value_columns] */
+} backward_space;
 
-static buffers buffers_of(const attention_job *job, int thread) {
-    real *memory = (real *)(job->workspace + (size_t)thread * job->thread_bytes);
-    int64_t size = TILE * job->keys;
-    bool drops = job->attrs->dropout > 0;
-    return (buffers){.weights = memory,
-                     .dropped = drops ? memory + 2 * size : memory,
-                     .slopes = memory + size,
-                     .workspace = memory + (drops ? 3 : 2) * size};
+static backward_space backward_space_in(const attention_job *job, pieces *memory) {
+    backward_space s = {.queries = piece(memory, job->band * job->key_columns)};
+    s.slopes = piece(memory, job->band * job->value_columns);
+    s.dots = piece(memory, job->band);
+    s.dq = piece(memory, job->band * job->key_columns);
+    s.keys = piece(memory, job->block * job->key_size);
+    s.values = piece(memory, job->block * job->value_size);
+    s.key_columns = piece(memory, job->block * job->key_columns);
+    s.weights = piece(memory, job->slab * job->score_row);
+    s.dweights = piece(memory, job->slab * job->score_row);
+    s.dk = piece(memory, job->block * job->key_columns);
+    s.dv = piece(memory, job->block * job->value_columns);
+    return s;
 }
 
-static void backward_weights(const attention_job *job, const tile *t, const buffers *b) {
-    const row_statistics *saved = (const row_statistics *)job->call->saved[0] + row_index(job, t, 0);
-    fill_scores(job, t, b->weights, b->workspace);
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->weights + i * t->visible;
-        int64_t n = visible_keys(job, t->first + i);
-        job->kernels->exp_sum(n, row, saved[i].max, row);
-        job->kernels->scale(n, saved[i].inverse_sum, row, row, false);
-        memset(row + n, 0, (size_t)(t->visible - n) * sizeof *row);
-        if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, b->dropped + i * t->visible);
-    }
+static void prepare_band(const attention_job *job, const backward_space *s) {
+    const int64_t first = s->band.first, rows = s->band.count;
+    const matrix dy = result_rows(job, job->call->dout, s->of, first);
+    const matrix y = result_rows(job, job->call->out.data, s->of, first);
+    copy_rows(job, rows, job->key_size, input_rows(job, Q, s->of, first), job->scale,
+              (matrix){s->queries, job->key_columns, 1}, false);
+    copy_rows(job, rows, job->value_size, dy, 1, (matrix){s->slopes, job->value_columns, 1}, false);
+    for (int64_t i = 0; i < rows; i++)
+        s->dots[i] = (real)job->kernels->dot(job->value_size, y.data + i * y.row, dy.data + i * dy.row);
+    memset(s->dq, 0, (size_t)(job->band * job->key_columns) * sizeof(real));
 }
 
-static void fill_slopes(const attention_job *job, const tile *t, const buffers *b) {
-    matrix dy = result_rows(job, job->call->dout, t);
-    multiply(job, b->workspace, t->rows, t->visible, job->value_size, dy, transposed(input_rows(job, V, t, 0)),
-             scores_matrix(t, b->slopes), false);
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *row = b->slopes + i * t->visible, *weights = b->weights + i * t->visible;
-        if (b->dropped != b->weights) drop_row(job, row_index(job, t, i), t->visible, row, row);
-        real dot = (real)job->kernels->dot(t->visible, weights, row);
-        job->kernels->softmax_backward(t->visible, weights, row, dot, 1, row, false);
-    }
+static void prepare_block(const attention_job *job, const backward_space *s, range block) {
+    const matrix k = input_rows(job, K, s->of, block.first), v = input_rows(job, V, s->of, block.first);
+    pack_columns(job, transposed(k), job->key_size, block.count, s->keys);
+    pack_columns(job, transposed(v), job->value_size, block.count, s->values);
+    pack_columns(job, k, block.count, job->key_size, s->key_columns);
+    memset(s->dk, 0, (size_t)(block.count * job->key_columns) * sizeof(real));
+    memset(s->dv, 0, (size_t)(block.count * job->value_columns) * sizeof(real));
 }
 
 /* dbias is added to query by query: several may share a place. */
-static void add_dbias(const attention_job *job, const tile *t, const real *slopes) {
-    const int64_t *stride = job->dbias_stride;
-    for (int64_t i = 0; i < t->rows; i++) {
-        real *to = (real *)job->call->din[BIAS].data + place(stride, t, t->first + i);
-        for (int64_t j = 0; j < t->visible; j++) to[j * stride[3]] += slopes[i * t->visible + j];
+static void add_dbias(const attention_job *job, head h, int64_t query, int64_t key, int64_t n, const real *slopes) {
+    const int64_t step = job->dbias_stride[3];
+    real *to = (real *)job->call->din[BIAS].data + place(job->dbias_stride, h, query) + key * step;
+    if (step == 1)
+        job->kernels->add(n, to, slopes, to);
+    else
+        for (int64_t j = 0; j < n; j++) to[j * step] += slopes[j];
+}
+
+/* Turns a query's scores and dw into w, as dv sees it, and ds. */
+static void backward_row(const attention_job *job, const backward_space *s, int64_t query, range block, real *weights,
+                         real *slopes) {
+    const int64_t n = seen(job, block, query), index = row_index(job, s->of, query);
+    const row_statistics *saved = statistics_of(job, s->of, query);
+    const bool drops = job->attrs->dropout > 0;
+    mask_row(job, s->of, query, block.first, n, weights);
+    if (drops) drop_row(job, index, block.first, n, slopes);
+    job->kernels->weigh(n, saved->max, saved->inverse_sum, s->dots[query - s->band.first], weights, slopes);
+    if (drops) drop_row(job, index, block.first, n, weights);
+    if (job->call->din[BIAS].data) add_dbias(job, s->of, query, block.first, n, slopes);
+}
+
+/* Fills a strip's rows of weights and slopes, with zeros where a tile that holds one of them may look; adds to dq. */
+static void backward_strip(const attention_job *job, const backward_space *s, range strip, range block, real *weights,
+                           real *slopes) {
+    const int64_t most = seen(job, block, last_of(strip)), columns = round_up(most, job->width);
+    const int64_t at = strip.first - s->band.first;
+    if (most == 0) return;
+    const matrix q = {s->queries + at * job->key_columns, job->key_columns, 1};
+    const matrix dy = {s->slopes + at * job->value_columns, job->value_columns, 1};
+    multiply(job, job->height, columns, job->key_size, q, packed(job, s->keys, job->key_size), weights, job->score_row,
+             false);
+    multiply(job, job->height, columns, job->value_size, dy, packed(job, s->values, job->value_size), slopes,
+             job->score_row, false);
+    for (int64_t i = 0; i < strip.count; i++) {
+        real *weights_row = weights + i * job->score_row, *slopes_row = slopes + i * job->score_row;
+        const int64_t n = seen(job, block, strip.first + i);
+        backward_row(job, s, strip.first + i, block, weights_row, slopes_row);
+        const size_t rest = (size_t)(most + job->height - n) * sizeof(real);
+        memset(weights_row + n, 0, rest);
+        memset(slopes_row + n, 0, rest);
+    }
+    if (job->call->din[Q].data)
+        multiply(job, job->height, job->key_size, most, (matrix){slopes, job->score_row, 1},
+                 packed(job, s->key_columns, block.count), s->dq + at * job->key_columns, job->key_columns, true);
+}
+
+/* A slab's share of dv and dk: of a tile's height of keys at once, from the first query that sees one of them. */
+static void add_transposed(const attention_job *job, const backward_space *s, range slab, range block) {
+    for (int64_t key = 0; key < block.count; key += job->height) {
+        const int64_t rows = smaller(job->height, block.count - key);
+        const int64_t query = larger(slab.first, first_query_that_sees(job, block.first + key));
+        const int64_t k = slab.first + slab.count - query, at = query - s->band.first;
+        const int64_t score = (query - slab.first) * job->score_row + key;
+        if (k <= 0) break;
+        multiply(job, rows, job->value_size, k, (matrix){s->weights + score, 1, job->score_row},
+                 unpacked(job, s->slopes + at * job->value_columns, job->value_columns),
+                 s->dv + key * job->value_columns, job->value_columns, true);
+        multiply(job, rows, job->key_size, k, (matrix){s->dweights + score, 1, job->score_row},
+                 unpacked(job, s->queries + at * job->key_columns, job->key_columns), s->dk + key * job->key_columns,
+                 job->key_columns, true);
     }
 }
 
-/* add: dk and dv hold the part of other tiles. */
-static void backward_tile(const attention_job *job, const tile *t, const buffers *b, bool add) {
-    const rapt_gradient *din = job->call->din;
-    matrix dropped = scores_matrix(t, b->dropped), slopes = scores_matrix(t, b->slopes);
-    backward_weights(job, t, b);
-    if (din[V].data)
-        multiply(job, b->workspace, t->visible, job->value_size, t->rows, transposed(dropped),
-                 result_rows(job, job->call->dout, t), gradient_rows(job, V, t, 0), add || din[V].add);
-    fill_slopes(job, t, b);
-    if (din[BIAS].data) add_dbias(job, t, b->slopes);
-    job->kernels->scale(t->rows * t->visible, job->scale, b->slopes, b->slopes, false);
-    if (din[Q].data)
-        multiply(job, b->workspace, t->rows, job->key_size, t->visible, slopes, input_rows(job, K, t, 0),
-                 gradient_rows(job, Q, t, t->first), din[Q].add);
-    if (din[K].data)
-        multiply(job, b->workspace, t->visible, job->key_size, t->rows, transposed(slopes),
-                 input_rows(job, Q, t, t->first), gradient_rows(job, K, t, 0), add || din[K].add);
+/* add: dk and dv hold the part of other bands. */
+static void backward_block(const attention_job *job, const backward_space *s, range block, bool add) {
+    const rapt_gradient *dk = &job->call->din[K], *dv = &job->call->din[V];
+    const int64_t end = s->band.first + s->band.count;
+    prepare_block(job, s, block);
+    for (int64_t at = s->band.first; at < end; at += job->slab) {
+        const range slab = queries_at(at, job->slab, end);
+        if (seen(job, block, last_of(slab)) == 0) continue;
+        for (int64_t i = 0; i < slab.count; i += job->height)
+            backward_strip(job, s, queries_at(at + i, job->height, end), block, s->weights + i * job->score_row,
+                           s->dweights + i * job->score_row);
+        add_transposed(job, s, slab, block);
+    }
+    if (dk->data)
+        copy_rows(job, block.count, job->key_size, (matrix){s->dk, job->key_columns, 1}, 1,
+                  gradient_rows(job, K, s->of, block.first), add || dk->add);
+    if (dv->data)
+        copy_rows(job, block.count, job->value_size, (matrix){s->dv, job->value_columns, 1}, 1,
+                  gradient_rows(job, V, s->of, block.first), add || dv->add);
 }
 
-/* From the last tile, which sees every key and so may store what the others add to. Without queries it stores zeros. */
-static void backward_head(const attention_job *job, int64_t batch, int64_t head, const buffers *b) {
-    for (int64_t index = job->tiles - 1; index >= 0; index--) {
-        tile t = tile_at(job, batch, head, index);
-        backward_tile(job, &t, b, index < job->tiles - 1);
+/* dq: of these queries, without scale. */
+static void deliver_dq(const attention_job *job, head h, range queries, real *dq) {
+    if (!job->call->din[Q].data) return;
+    copy_rows(job, queries.count, job->key_size, (matrix){dq, job->key_columns, 1}, job->scale,
+              gradient_rows(job, Q, h, queries.first), job->call->din[Q].add);
+}
+
+/* dk and dv of a part of the head's blocks, and its share of dq, which goes to `partial` if that isn't NULL. From the
+ * last band, which sees every key and so may store what the others add to. Without queries it stores zeros. */
+static void backward_head(const attention_job *job, backward_space *s, range blocks, real *partial) {
+    const int64_t bands = larger(1, divide_up(job->queries, job->band));
+    for (int64_t i = bands - 1; i >= 0; i--) {
+        s->band = queries_at(i * job->band, job->band, job->queries);
+        if (partial) s->dq = partial + s->band.first * job->key_columns;
+        prepare_band(job, s);
+        for (int64_t j = blocks.first; j < blocks.first + blocks.count; j++) {
+            const range block = block_at(job, j * job->block);
+            const bool add = i < bands - 1;
+            if (add && seen(job, block, last_of(s->band)) == 0) break;
+            backward_block(job, s, block, add);
+        }
+        if (!partial) deliver_dq(job, s->of, s->band, s->dq);
     }
 }
 
@@ -279,28 +550,71 @@ static bool share_dbias(const attention_job *job, int axis) {
     return job->call->din[BIAS].data && job->dbias_stride[axis] == 0;
 }
 
-static void clear_dbias(const attention_job *job, int64_t batch, int64_t head) {
+static void clear_dbias(const attention_job *job, head h) {
     const int64_t *stride = job->dbias_stride;
-    tile t = {.batch = batch, .head = head};
     for (int64_t i = 0; i < (stride[2] ? job->queries : 1); i++) {
-        real *row = (real *)job->call->din[BIAS].data + place(stride, &t, i);
+        real *row = (real *)job->call->din[BIAS].data + place(stride, h, i);
         for (int64_t j = 0; j < (stride[3] ? job->keys : 1); j++) row[j * stride[3]] = 0;
     }
 }
 
-static void backward_chunk(void *arg, int64_t chunk, int thread) {
+/* All that share a slice of dbias. */
+static void backward_heads(void *arg, int64_t chunk, int thread) {
     const attention_job *job = arg;
     const rapt_gradient *dbias = &job->call->din[BIAS];
-    int64_t batches = share_dbias(job, 0) ? job->batches : 1, heads = share_dbias(job, 1) ? job->heads : 1;
-    int64_t head_groups = share_dbias(job, 1) ? 1 : job->heads;
-    int64_t first_batch = chunk / head_groups * batches, first_head = chunk % head_groups * heads;
-    buffers b = buffers_of(job, thread);
-    if (dbias->data && !dbias->add) clear_dbias(job, first_batch, first_head);
-    for (int64_t batch = first_batch; batch < first_batch + batches; batch++)
-        for (int64_t head = first_head; head < first_head + heads; head++) backward_head(job, batch, head, &b);
+    const int64_t batches = share_dbias(job, 0) ? job->batches : 1, heads = share_dbias(job, 1) ? job->heads : 1;
+    const int64_t head_groups = share_dbias(job, 1) ? 1 : job->heads;
+    const head first = {chunk / head_groups * batches, chunk % head_groups * heads};
+    pieces memory = memory_of(job, thread);
+    backward_space s = backward_space_in(job, &memory);
+    const range blocks = {0, divide_up(job->keys, job->block)};
+    if (dbias->data && !dbias->add) clear_dbias(job, first);
+    for (int64_t batch = first.batch; batch < first.batch + batches; batch++) {
+        for (int64_t i = first.head; i < first.head + heads; i++) {
+            s.of = (head){batch, i};
+            backward_head(job, &s, blocks, NULL);
+        }
+    }
+}
+
+static int64_t dq_elements(const attention_job *job) { return round_up(job->queries, job->band) * job->key_columns; }
+
+static real *partial_dq(const attention_job *job, int64_t part, int64_t index) {
+    return job->partials + (part * job->batches * job->heads + index) * dq_elements(job);
+}
+
+/* A part of the keys of a head, where heads are few. The first ones have the most to do. */
+static void backward_part(void *arg, int64_t chunk, int thread) {
+    const attention_job *job = arg;
+    const int64_t heads = job->batches * job->heads, part = chunk / heads;
+    const int64_t blocks = divide_up(job->keys, job->block), first = part * blocks / job->parts;
+    pieces memory = memory_of(job, thread);
+    backward_space s = backward_space_in(job, &memory);
+    s.of = head_at(job, chunk % heads);
+    backward_head(job, &s, (range){first, (part + 1) * blocks / job->parts - first},
+                  partial_dq(job, part, chunk % heads));
+}
+
+/* The parts of dq, in order. */
+static void add_partials(void *arg, int64_t chunk, int thread) {
+    const attention_job *job = arg;
+    const int64_t slabs = divide_up(job->queries, job->slab), index = chunk / slabs;
+    const range slab = queries_at(chunk % slabs * job->slab, job->slab, job->queries);
+    const int64_t at = slab.first * job->key_columns;
+    real *dq = partial_dq(job, 0, index) + at;
+    (void)thread;
+    for (int64_t part = 1; part < job->parts; part++)
+        job->kernels->add(slab.count * job->key_columns, dq, partial_dq(job, part, index) + at, dq);
+    deliver_dq(job, head_at(job, index), slab, dq);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------------------------- */
+
+/* n in as few equal pieces of at most `most` as possible, those in whole units */
+static int64_t equal_pieces(int64_t n, int64_t most, int64_t unit) {
+    const int64_t count = larger(1, divide_up(n, most));
+    return larger(unit, round_up(divide_up(n, count), unit));
+}
 
 static attention_job job_of(const rapt_call *call) {
     const rapt_array *q = &call->in[Q], *k = &call->in[K], *v = &call->in[V];
@@ -313,46 +627,80 @@ static attention_job job_of(const rapt_call *call) {
                          .queries = q->shape[2],
                          .keys = k->shape[2],
                          .key_size = q->shape[3],
-                         .value_size = v->shape[3]};
+                         .value_size = v->shape[3],
+                         .parts = 1};
     double usual = job.key_size > 0 ? 1 / sqrt((double)job.key_size) : 1;
     job.scale = (real)(attrs->scale != 0 ? attrs->scale : usual);
-    job.tiles = (job.queries + TILE - 1) / TILE;
+    job.height = job.kernels->tile_rows;
+    job.width = job.kernels->tile_columns;
+    job.block = equal_pieces(job.keys, BLOCK, job.width);
+    job.key_columns = round_up(job.key_size, job.width);
+    job.value_columns = round_up(job.value_size, job.width);
+    job.score_row = round_up(job.block + job.height, 2 * LINE) + LINE; /* odd: rows in different parts of the cache */
     if (call->in[KEEP].data) stretch(&call->in[KEEP], call->in[KEEP].stride, job.keep_stride);
     if (call->in[BIAS].data) stretch(&call->in[BIAS], call->in[BIAS].stride, job.bias_stride);
     return job;
 }
 
-static size_t most(size_t a, size_t b) { return a > b ? a : b; }
-
-/* Each thread's matrices [TILE, keys], and room for any of its products. */
-static bool take_workspace(rapt_call *call, attention_job *job, int64_t matrices) {
-    const REAL(rapt__table) *kernels = job->kernels;
-    int64_t sizes[] = {job->key_size, job->value_size};
-    size_t products = 0, lines = (size_t)(matrices * TILE * job->keys) * sizeof(real);
-    for (int i = 0; i < 2; i++) {
-        products = most(products, REAL(rapt__gemm_workspace)(kernels, TILE, job->keys, sizes[i]));
-        products = most(products, REAL(rapt__gemm_workspace)(kernels, TILE, sizes[i], job->keys));
-        products = most(products, REAL(rapt__gemm_workspace)(kernels, job->keys, sizes[i], TILE));
-    }
-    job->thread_bytes = (lines + products + 63) / 64 * 64;
-    job->workspace = rapt_scratch(call, job->thread_bytes * (size_t)rapt_ctx_threads(call->ctx));
+/* For each thread, and for the partial sums of dq. */
+static bool take_workspace(rapt_call *call, attention_job *job, int64_t thread_elements, int64_t partial_elements) {
+    const int64_t threads = rapt_ctx_threads(call->ctx);
+    job->thread_elements = thread_elements;
+    job->workspace = rapt_scratch(call, (size_t)(threads * thread_elements + partial_elements) * sizeof(real));
+    job->partials = job->workspace ? job->workspace + threads * thread_elements : NULL;
     return job->workspace != NULL;
+}
+
+/* Room for the products of few queries. */
+static int64_t gemm_elements(const attention_job *job) {
+    const size_t scores = REAL(rapt__gemm_workspace)(job->kernels, job->queries, job->block, job->key_size);
+    const size_t values = REAL(rapt__gemm_workspace)(job->kernels, job->queries, job->value_size, job->block);
+    return (int64_t)((scores > values ? scores : values) / sizeof(real));
+}
+
+/* Smaller where there would be too few for the threads: a row's bits don't depend on its slab. */
+static int64_t forward_slab_size(const attention_job *job, int threads) {
+    const int64_t heads = larger(1, job->batches * job->heads), wanted = divide_up(4 * (int64_t)threads, heads);
+    const int64_t share = larger(4 * job->height, divide_up(job->queries, wanted));
+    return equal_pieces(job->queries, smaller(FORWARD_SLAB, share), job->height);
 }
 
 OP_FUNCTION(attention_forward) {
     attention_job job = job_of(call);
-    if (!take_workspace(call, &job, 1)) return RAPT_ERROR_MEMORY;
-    rapt_parallel(call->ctx, job.batches * job.heads * job.tiles, forward_tile, &job);
+    job.slab = forward_slab_size(&job, rapt_ctx_threads(call->ctx));
+    if (are_few(&job)) job.gemm_elements = gemm_elements(&job);
+    pieces memory = {0};
+    forward_space_in(&job, &memory);
+    if (!take_workspace(call, &job, memory.elements, 0)) return RAPT_ERROR_MEMORY;
+    rapt_parallel(call->ctx, job.batches * job.heads * divide_up(job.queries, job.slab), forward_slab, &job);
     return RAPT_OK;
+}
+
+/* Keys are cut in parts where heads alone are too few chunks, and no dbias is to be added to in order. */
+static int64_t parts_of(const attention_job *job) {
+    const int64_t heads = job->batches * job->heads, blocks = divide_up(job->keys, job->block);
+    if (job->call->din[BIAS].data || heads == 0) return 1;
+    return larger(1, smaller(blocks, divide_up(CHUNKS, heads)));
 }
 
 OP_FUNCTION(attention_backward) {
     attention_job job = job_of(call);
-    if (job.tiles == 0) job.tiles = 1; /* an empty one stores zeros */
+    const int64_t heads = job.batches * job.heads;
     if (call->din[BIAS].data) stretch(&call->in[BIAS], call->din[BIAS].stride, job.dbias_stride);
-    if (!take_workspace(call, &job, job.attrs->dropout > 0 ? 3 : 2)) return RAPT_ERROR_MEMORY;
-    int64_t chunks = (share_dbias(&job, 0) ? 1 : job.batches) * (share_dbias(&job, 1) ? 1 : job.heads);
-    rapt_parallel(call->ctx, chunks, backward_chunk, &job);
+    job.slab = equal_pieces(job.queries, BACKWARD_SLAB, job.height);
+    job.band = equal_pieces(job.queries, BAND, job.slab);
+    job.parts = parts_of(&job);
+    pieces memory = {0};
+    backward_space_in(&job, &memory);
+    const int64_t partials = job.parts > 1 ? job.parts * heads * dq_elements(&job) : 0;
+    if (!take_workspace(call, &job, memory.elements, partials)) return RAPT_ERROR_MEMORY;
+    if (job.parts > 1) {
+        rapt_parallel(call->ctx, job.parts * heads, backward_part, &job);
+        rapt_parallel(call->ctx, heads * divide_up(job.queries, job.slab), add_partials, &job);
+        return RAPT_OK;
+    }
+    const int64_t chunks = (share_dbias(&job, 0) ? 1 : job.batches) * (share_dbias(&job, 1) ? 1 : job.heads);
+    rapt_parallel(call->ctx, chunks, backward_heads, &job);
     return RAPT_OK;
 }
 
@@ -401,10 +749,13 @@ static rapt_status check_attrs(rapt_call *call) {
 /* One row of statistics a query. Heads of no size can have more queries or keys than any memory has room for. */
 static rapt_status ask_for_statistics(rapt_call *call) {
     const int64_t *q = call->in[Q].shape;
-    int64_t rows, bytes, tile_bytes;
+    const int64_t sizes[] = {q[2], call->in[K].shape[2], q[3], call->in[V].shape[3]};
+    int64_t rows, bytes, large;
     bool fits = rapt__multiply(q[0], q[1], &rows) && rapt__multiply(rows, q[2], &rows) &&
-                rapt__multiply(rows, 2 * (int64_t)rapt_type_bytes(call->out.type), &bytes) &&
-                rapt__multiply(call->in[K].shape[2], (int64_t)1 << 24, &tile_bytes);
+                rapt__multiply(rows, 2 * (int64_t)rapt_type_bytes(call->out.type), &bytes);
+    for (int i = 0; i < 4; i++) fits = fits && rapt__multiply(sizes[i], (int64_t)1 << 24, &large);
+    fits = fits && rapt__multiply(sizes[0] + sizes[1] + 1024, sizes[2] + sizes[3] + 1024, &large) &&
+           rapt__multiply(large, (int64_t)1 << 12, &large);
     if (!fits) return rapt_reject(call, RAPT_ERROR_MEMORY, "too many scores");
     call->saved_bytes[0] = (size_t)bytes;
     return RAPT_OK;
@@ -496,7 +847,6 @@ const rapt_op rapt__op_attention = {
     .min_inputs = 3,
     .max_inputs = INPUTS,
     .attrs_bytes = sizeof(attention_attrs),
-    .output_unread = true,
     .shape = attention_shape,
     .forward = BOTH(attention_forward),
     .backward = BOTH(attention_backward),

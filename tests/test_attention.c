@@ -98,6 +98,15 @@ static const setting settings[] = {
     {2, 3, 66, 70, 8, 4, .causal = true, .with_bias = true, .bias_shape = {2, 1, 1, 70}},
     {2, 3, 66, 70, 8, 4, .causal = true, .with_bias = true, .bias_shape = {1, 3, 66, 1}},
     {1, 1, 3, 700, 32, 32, .causal = false, .with_keep = true},
+    /* on both sides of strips, slabs, blocks of keys and bands; parts of the keys; heads wider than a panel */
+    {2, 5, 14, 14, 33, 40, .causal = true},
+    {2, 5, 15, 270, 33, 40, .causal = true, .with_keep = true},
+    {1, 8, 113, 256, 8, 8, .causal = true},
+    {1, 8, 113, 257, 8, 8, .causal = true, .with_bias = true, .bias_shape = {1, 8, 1, 257}},
+    {1, 1, 450, 520, 8, 70, .causal = true, .scale = -0.3},
+    {1, 1, 520, 450, 8, 8, .causal = true}, /* the first see none, whole blocks are seen by few */
+    {1, 2, 1100, 530, 4, 4, .causal = true},
+    {1, 2, 1100, 530, 4, 4, .with_keep = true, .with_bias = true, .bias_shape = {1, 1, 1100, 530}},
 };
 
 START_TEST(it_equals_the_plain_composition_on_both_sides_of_the_tile_size) {
@@ -324,7 +333,55 @@ static void run_attention(rapt_ctx *ctx, rapt_tensor *results[MOST_RESULTS]) {
     results[4] = rapt_grad(o.bias);
 }
 
-START_TEST(bits_do_not_depend_on_threads) { ck_same_bits_for_any_threads(run_attention); }
+static void run_long_attention(rapt_ctx *ctx, rapt_tensor *results[MOST_RESULTS]) {
+    static const setting s = {1, 2, 600, 700, 16, 8, .causal = true};
+    operands o = make_operands(ctx, RAPT_F32, &s);
+    results[0] = fused(&o, &s);
+    rapt_backward(total(rapt_square(results[0])));
+    results[1] = rapt_grad(o.q);
+    results[2] = rapt_grad(o.k);
+    results[3] = rapt_grad(o.v);
+}
+
+START_TEST(bits_do_not_depend_on_threads) {
+    ck_same_bits_for_any_threads(run_attention);
+    ck_same_bits_for_any_threads(run_long_attention);
+}
+END_TEST
+
+/* A query that scores lower and lower, or higher and higher, from block to block of keys; and one that jumps. */
+START_TEST(the_maximum_may_come_anywhere) {
+    static const double slopes[] = {-1, 1, 0.001, -0.001};
+    enum { S = 600 };
+    for (size_t i = 0; i < sizeof slopes / sizeof *slopes; i++) {
+        setting s = {1, 1, 20, S, 1, 1, .scale = 1};
+        rapt_ctx *ctx = rapt_ctx_new(NULL);
+        operands o = make_operands(ctx, RAPT_F64, &s);
+        for (int64_t j = 0; j < S; j++) ((double *)rapt_data_mut(o.k))[j] = slopes[i] * (double)j;
+        operands copies = copy_operands(&o);
+        rapt_tensor *y = fused(&o, &s), *expected = composed(&copies, &s);
+        ck_close(y, expected, 1e-12);
+        rapt_backward(rapt_add(total(rapt_square(y)), total(rapt_square(expected))));
+        ck_ok(ctx);
+        compare_gradients(&o, &copies, 1e-9);
+        rapt_ctx_free(ctx);
+    }
+}
+END_TEST
+
+/* Few queries are computed on keys where they lie, many on packed ones. */
+START_TEST(one_query_gives_the_bits_that_it_gives_among_others) {
+    enum { T = 40, S = 300 };
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    rapt_mark mark = rapt_no_grad(ctx);
+    setting s = {1, 2, T, S, 24, 40, .causal = false};
+    operands o = make_operands(ctx, RAPT_F32, &s), one = o;
+    one.q = rapt_slice(o.q, 2, T - 1, T);
+    ck_same_bits(fused(&one, &s), rapt_slice(fused(&o, &s), 2, T - 1, T));
+    ck_ok(ctx);
+    rapt_scope_end(mark);
+    rapt_ctx_free(ctx);
+}
 END_TEST
 
 /* A quarter of the scores' size is far more than the tiles take. */
@@ -346,4 +403,5 @@ UNIT_MAIN("attention", it_equals_the_plain_composition_on_both_sides_of_the_tile
           heads_of_no_size_weigh_all_keys_alike, low_scores_are_not_taken_for_masked_ones,
           one_causal_query_sees_all_keys, without_queries_or_keys_results_and_gradients_are_zeros,
           a_wrong_mask_is_an_error_that_says_so, dropout_drops_weights_and_scales_the_others,
-          bits_do_not_depend_on_threads, the_scores_are_never_held_at_once)
+          bits_do_not_depend_on_threads, the_maximum_may_come_anywhere,
+          one_query_gives_the_bits_that_it_gives_among_others, the_scores_are_never_held_at_once)
