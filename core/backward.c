@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/checkpoint.h"
 #include "core/context.h"
 
 /* ---- where a gradient goes ---- */
@@ -378,9 +379,27 @@ static void forget_gradients_of_this_run(rapt_ctx *ctx) {
     }
 }
 
+/* What a checkpoint's function records when it runs again takes the node's place on the tape, and its result the
+ * gradient of the node's. */
+static void run_again(rapt_ctx *ctx) {
+    rapt__node node = rapt__tape_pop(ctx);
+    if (node.out->has_gradient && values_unchanged(ctx, &node)) {
+        rapt_mark mark = rapt_scope_begin(ctx);
+        rapt_tensor *y = rapt__checkpoint_again(ctx, &node);
+        if (!rapt_is_nil(y) && y->wants_gradient) pass(y, node.out);
+        rapt_scope_return(mark, NULL);
+    }
+    forget_gradient(node.out);
+    rapt__node_release(&node);
+}
+
 static rapt_status walk(rapt_ctx *ctx) {
     while (ctx->tape_count > 0 && ctx->status == RAPT_OK) {
         rapt__node *node = &ctx->tape[ctx->tape_count - 1];
+        if (node->op == &rapt__op_checkpoint) {
+            run_again(ctx);
+            continue;
+        }
         if (node->out->has_gradient) {
             node_backward(ctx, node);
             forget_gradient(node->out);

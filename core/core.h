@@ -206,6 +206,18 @@ RAPT_API rapt_status rapt_backward(rapt_tensor *loss);
 /* The same from any tensor y, with the gradient that flows into it, of y's shape and type. */
 RAPT_API rapt_status rapt_backward_from(rapt_tensor *y, rapt_tensor *gradient);
 
+/* y = f(user, in), of which the tape keeps the inputs alone: what f computes on the way goes at once, and backward runs
+ * f again to have it back. Takes a second forward's time for the memory; gradients are the same bits as without, since
+ * random numbers drawn in f (dropout) are the same ones both times.
+ * user_bytes at user are copied. `in` (entries may be NULL, not all) must hold every tensor that f uses and that its
+ * caller's scope owns: they live until backward has run. Leaves, such as parameters, need not be among them, and must
+ * not be written before backward. f must give the same result each time and change nothing: no backward in it, and no
+ * tensor handed out but the one it returns. Where nothing is recorded this is a plain call of f in a scope of its own.
+ */
+typedef rapt_tensor *rapt_function(const void *user, rapt_tensor *const *in);
+RAPT_API rapt_tensor *rapt_checkpoint(rapt_function *f, const void *user, size_t user_bytes, int inputs,
+                                      rapt_tensor *const *in);
+
 /* A leaf's gradient as a view (writing to it changes it, until the next backward), or nil, without an error, if nothing has flowed into it. */
 RAPT_API rapt_tensor *rapt_grad(rapt_tensor *t);
 RAPT_API void rapt_clear_grad(rapt_tensor *t);

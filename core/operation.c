@@ -140,7 +140,7 @@ static rapt_status contiguous_forward(rapt_call *call) {
     return RAPT_OK;
 }
 
-static const rapt_op contiguous = {
+const rapt_op rapt__op_contiguous = {
     .name = "contiguous",
     .doc = "y = x, row-major without gaps",
     .flags = RAPT_OP_STRIDED,
@@ -156,7 +156,7 @@ static const rapt_op contiguous = {
 
 enum { FEW_INPUTS = 8 };
 
-static rapt_ctx *context_of(int inputs, rapt_tensor *const *in) {
+rapt_ctx *rapt__inputs_ctx(int inputs, rapt_tensor *const *in) {
     for (int i = 0; in && i < inputs; i++)
         if (in[i]) return in[i]->ctx;
     return NULL;
@@ -189,7 +189,7 @@ static bool right_number(rapt_ctx *ctx, const rapt_op *op, int inputs, rapt_tens
     return true;
 }
 
-static bool usable(rapt_ctx *ctx, const rapt_op *op, int inputs, rapt_tensor *const *in) {
+bool rapt__inputs_usable(rapt_ctx *ctx, const rapt_op *op, int inputs, rapt_tensor *const *in) {
     for (int i = 0; i < inputs; i++) {
         if (!in[i]) continue;
         if (in[i]->ctx != ctx) {
@@ -270,7 +270,8 @@ static rapt_tensor *execute(rapt_call *call, rapt_array *arrays, rapt_tensor *co
     rapt__call_stretch(call, arrays);
     rapt__node node = {.op = op};
     call->recorded = rapt__is_floating(call->out.type) && wants_gradient(ctx, op, call->inputs, in);
-    if (call->recorded && !rapt__node_prepare(ctx, &node, op, call->attrs, call->inputs, in)) return &ctx->nil;
+    if (call->recorded && !rapt__node_prepare(ctx, &node, op, op->attrs_bytes, call->inputs, in)) return &ctx->nil;
+    if (call->recorded && op->attrs_bytes) memcpy(node.attrs, call->attrs, op->attrs_bytes);
     bool done = take_saved(call) && run_forward(call) == RAPT_OK;
     memcpy(node.saved, call->saved, sizeof node.saved);
     if (done && call->recorded)
@@ -294,7 +295,7 @@ static rapt_tensor *apply_to_contiguous(rapt_call *call, rapt_array *arrays, rap
     }
     rapt_mark mark = rapt_scope_begin(call->ctx);
     for (int i = 0; i < call->inputs; i++) {
-        ready[i] = needs_contiguous(call->op, in[i]) ? rapt_apply(&contiguous, NULL, 1, &in[i]) : in[i];
+        ready[i] = needs_contiguous(call->op, in[i]) ? rapt_apply(&rapt__op_contiguous, NULL, 1, &in[i]) : in[i];
         if (ready[i] && rapt_is_nil(ready[i])) return rapt_scope_return(mark, ready[i]);
     }
     describe_inputs(arrays, call->inputs, ready);
@@ -302,11 +303,11 @@ static rapt_tensor *apply_to_contiguous(rapt_call *call, rapt_array *arrays, rap
 }
 
 rapt_tensor *rapt_apply(const rapt_op *op, const void *attrs, int inputs, rapt_tensor *const *in) {
-    rapt_ctx *ctx = context_of(inputs, in);
+    rapt_ctx *ctx = rapt__inputs_ctx(inputs, in);
     if (!ctx) return NULL;
     if (ctx->status) return &ctx->nil;
-    if (!complete(ctx, op, attrs) || !right_number(ctx, op, inputs, in) || !usable(ctx, op, inputs, in) ||
-        !one_floating_type(ctx, op, inputs, in))
+    if (!complete(ctx, op, attrs) || !right_number(ctx, op, inputs, in) ||
+        !rapt__inputs_usable(ctx, op, inputs, in) || !one_floating_type(ctx, op, inputs, in))
         return &ctx->nil;
     rapt_call call = {.ctx = ctx, .op = op, .attrs = attrs, .inputs = inputs};
     rapt_array few_arrays[FEW_INPUTS], *arrays = few_arrays;

@@ -254,6 +254,8 @@ typedef struct rapt_transformer_layer_config {
     double activation_dropout;             /* after the feed-forward's activation */
     double init_deviation;                 /* 0: each layer's own default */
     double residual_deviation;             /* of the weights that end a sublayer; 0: init_deviation */
+    bool checkpoint; /* keep x alone for backward, which computes the rest again (rapt_checkpoint()): less memory, a
+                        third more time, the same gradients. Not where weights or a cache are asked for. */
     const rapt_transformer_layout *layout; /* NULL: PyTorch's; the decoder's if cross */
 } rapt_transformer_layer_config;
 
@@ -364,6 +366,7 @@ typedef struct rapt_gpt_config {
     double dropout;             /* of embeddings, attention weights and residuals, where those below are 0 */
     double embedding_dropout, attention_dropout, residual_dropout;
     bool untied_head; /* the head has a weight of its own, instead of the embedding's */
+    bool checkpoint;  /* as in rapt_transformer_layer_config; files don't hold it */
     rapt_type type;   /* f32 or f64 */
 } rapt_gpt_config;
 

@@ -52,7 +52,7 @@ const rapt_transformer_layout rapt_transformer_layout_llama = {
 /* ---- one layer --------------------------------------------------------------------------------------------------- */
 
 struct rapt_transformer_layer {
-    bool post_norm;
+    bool post_norm, checkpoint;
     double dropout;
     rapt_norm_layer *self_norm, *cross_norm, *feed_forward_norm;
     rapt_multihead_attention *self_attention, *cross_attention; /* cross: NULL if there is none */
@@ -101,6 +101,7 @@ rapt_transformer_layer *rapt_transformer_layer_new(rapt_params *params, const ra
     rapt_transformer_layer *layer = rapt_params_alloc(params, sizeof *layer);
     if (!layer) return NULL;
     layer->post_norm = config->post_norm;
+    layer->checkpoint = config->checkpoint;
     layer->dropout = config->dropout;
     layer->self_norm = make_norm(params, layout->self_norm, config);
     layer->self_attention = make_attention(params, &layout->self_attention, false, config);
@@ -156,6 +157,32 @@ static bool check_memory(const rapt_transformer_layer *layer, rapt_ctx *ctx, con
     return false;
 }
 
+typedef struct layer_call {
+    const rapt_transformer_layer *layer;
+    rapt_transformer_inputs inputs;
+} layer_call;
+
+static rapt_tensor *sublayers(const void *user, rapt_tensor *const *in) {
+    const layer_call *call = user;
+    const rapt_transformer_layer *layer = call->layer;
+    rapt_tensor *x = attention_sublayer(layer, layer->self_attention, layer->self_norm, in[0], &call->inputs.self);
+    if (layer->cross_attention)
+        x = attention_sublayer(layer, layer->cross_attention, layer->cross_norm, x, &call->inputs.cross);
+    return feed_forward_sublayer(layer, x);
+}
+
+/* Only where no more comes of the call than its result. */
+static bool can_run_twice(const rapt_attention_inputs *inputs) { return !inputs->weights && !inputs->cache; }
+
+static rapt_tensor *run_sublayers(const layer_call *call, rapt_tensor *x) {
+    const rapt_attention_inputs *self = &call->inputs.self, *cross = &call->inputs.cross;
+    rapt_tensor *used[] = {x,          self->memory,  self->key_keep,  self->keep,
+                           self->bias, cross->memory, cross->key_keep, cross->keep,
+                           cross->bias};
+    if (!call->layer->checkpoint || !can_run_twice(self) || !can_run_twice(cross)) return sublayers(call, &x);
+    return rapt_checkpoint(sublayers, call, sizeof *call, (int)(sizeof used / sizeof *used), used);
+}
+
 rapt_tensor *rapt_transformer_layer_forward(const rapt_transformer_layer *layer, rapt_tensor *x,
                                             const rapt_transformer_inputs *inputs) {
     rapt_ctx *ctx = rapt_ctx_of(x);
@@ -164,10 +191,7 @@ rapt_tensor *rapt_transformer_layer_forward(const rapt_transformer_layer *layer,
     clear_weights(ctx, given->cross.weights, 1);
     if (!layer || !check_memory(layer, ctx, given)) return rapt_nil(ctx);
     rapt_mark mark = rapt_scope_begin(ctx);
-    x = attention_sublayer(layer, layer->self_attention, layer->self_norm, x, &given->self);
-    if (layer->cross_attention)
-        x = attention_sublayer(layer, layer->cross_attention, layer->cross_norm, x, &given->cross);
-    x = feed_forward_sublayer(layer, x);
+    x = run_sublayers(&(layer_call){.layer = layer, .inputs = *given}, x);
     rapt__hold(given->self.weights, 1);
     rapt__hold(given->cross.weights, 1);
     x = rapt_scope_return(mark, x);

@@ -45,14 +45,17 @@ typedef struct model {
     rapt_tensor *ids;
 } model;
 
-static void build(model *m) {
-    static const rapt_gpt_config config = {.vocab = 7, .context = 6, .layers = 2, .heads = 2, .dim = 8};
+static void build_checkpointing(model *m, bool checkpoint) {
+    const rapt_gpt_config config = {
+        .vocab = 7, .context = 6, .layers = 2, .heads = 2, .dim = 8, .checkpoint = checkpoint};
     int32_t ids[2][6];
     for (int i = 0; i < 12; i++) ids[i / 6][i % 6] = i * 5 % 7;
     m->gpt = rapt_gpt_new(m->ctx, &config);
     m->adamw = rapt_adamw_new(rapt_gpt_params(m->gpt), &(rapt_adamw_config){.lr = 0.01, .weight_decay = 0.1});
     m->ids = rapt_from(m->ctx, RAPT_I32, SHAPE(2, 6), ids);
 }
+
+static void build(model *m) { build_checkpointing(m, false); }
 
 /* The step of DESIGN: only the optimiser's answer is looked at. */
 static rapt_status train_once(const model *m, double *loss_value) {
@@ -118,10 +121,10 @@ static reference undisturbed(void) {
 
 /* A step in which allocation number fail_at fails; then two that work. Returns false when there is no such allocation.
  */
-static bool disturbed(const reference *r, int64_t fail_at) {
+static bool disturbed(const reference *r, bool checkpoint, int64_t fail_at) {
     failing f = {0};
     model m = {.ctx = new_context(&f)};
-    build(&m);
+    build_checkpointing(&m, checkpoint);
     ck_ok(m.ctx);
     arm(&f, fail_at);
     double loss;
@@ -153,9 +156,11 @@ static bool disturbed(const reference *r, int64_t fail_at) {
 
 START_TEST(a_training_step_survives_each_failure_and_the_model_trains_on_as_if_nothing_had_been) {
     reference r = undisturbed();
-    int64_t fail_at = 1;
-    while (disturbed(&r, fail_at)) fail_at++;
-    ck_assert_int_gt(fail_at, 30);
+    for (int checkpoint = 0; checkpoint < 2; checkpoint++) {
+        int64_t fail_at = 1;
+        while (disturbed(&r, checkpoint, fail_at)) fail_at++;
+        ck_assert_int_gt(fail_at, 30);
+    }
     free(r.weights);
 }
 END_TEST

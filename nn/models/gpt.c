@@ -63,6 +63,7 @@ static rapt_transformer_config stack_config(const rapt_gpt_config *config) {
                   .attention_dropout = config->attention_dropout,
                   .init_deviation = initial_deviation,
                   .residual_deviation = initial_deviation / sqrt(2.0 * (double)config->layers),
+                  .checkpoint = config->checkpoint,
                   .layout = &rapt_transformer_layout_gpt2}};
 }
 
