@@ -16,7 +16,7 @@ typedef struct settings {
     int64_t steps, batch, context, layers, heads, dim, warmup, threads, eval_every, eval_batches, sample;
     double dropout, lr, min_lr, weight_decay, beta2, clip;
     uint64_t seed;
-    bool resume, quiet;
+    bool checkpoint, resume, quiet;
 } settings;
 
 /* A run and all it holds. */
@@ -120,7 +120,8 @@ static bool make_model(run *r) {
                                                      .layers = s->layers,
                                                      .heads = s->heads,
                                                      .dim = s->dim,
-                                                     .dropout = s->dropout});
+                                                     .dropout = s->dropout,
+                                                     .checkpoint = s->checkpoint});
     if (failed(r)) return false;
     r->optimizer = rapt_adamw_new(
         rapt_gpt_params(r->gpt),
@@ -398,6 +399,8 @@ int main(int arguments, char **argument) {
         {"clip", OPTION_NUMBER, &s.clip, 0, 1e300, .kept = true, .help = "highest norm of the gradient; 0: any"},
         {"seed", OPTION_SEED, &s.seed, .kept = true, .help = "of all random numbers"},
         {"threads", OPTION_INTEGER, &s.threads, 0, 1024, .help = "0: as many as there are processors"},
+        {"checkpoint", OPTION_FLAG, &s.checkpoint,
+         .help = "computes each layer again in backward: less memory, more time, the same losses"},
         {"eval-every", OPTION_INTEGER, &s.eval_every, 0, huge, .kept = true,
          .help = "steps between evaluations, which save; 0: only at the end"},
         {"eval-batches", OPTION_INTEGER, &s.eval_batches, 1, many, .kept = true, .help = "batches in an evaluation"},

@@ -27,7 +27,7 @@ refuse 2 '--min-lr 0.1 is above --lr 0.01' --lr 0.01 --min-lr 0.1
 refuse 2 '--resume needs --out' --resume
 expect 0 --help
 for name in data tokenizer out steps batch context layers heads dim dropout lr min-lr warmup weight-decay beta2 clip \
-    seed threads eval-every eval-batches sample resume log quiet help; do
+    seed threads checkpoint eval-every eval-batches sample resume log quiet help; do
     grep -q -- "--$name" out || fail "--help lacks --$name"
 done
 
@@ -97,7 +97,7 @@ timeless other.log | cmp -s - first && fail "the seed changes nothing"
 steady="$tiny --dropout 0.2 --lr 0.001 --min-lr 0.001 --eval-every 5"
 expect 0 $steady --steps 10 --out whole --log whole.log
 expect 0 $steady --steps 5 --out half --log half.log
-expect 0 --steps 10 --resume --out half --log half.log
+expect 0 --steps 10 --resume --out half --log half.log --checkpoint
 timeless whole.log >a
 timeless half.log >b
 cmp -s a b || fail "a resumed run has other losses"
