@@ -424,6 +424,10 @@ RAPT_API rapt_status rapt_params_load_from(rapt_params *params, rapt_safetensors
 
 /* ---- files -------------------------------------------------------------------------------------------------- */
 
+/* Files are read, never mapped: the system ends a process that looks at a place of a mapped file that has been cut off
+ * meanwhile, and no check beforehand can rule that out. What is asked for goes from the system's cache straight to where
+ * it is wanted, so that nothing is in this process's memory twice. */
+
 /* A whole file, with a zero byte after it; *bytes, which may be NULL, is its length. Freed with rapt_object_free(), or
  * with the context. NULL on error. A pipe is read to its end, once it has a writer. */
 RAPT_API char *rapt_file_read(rapt_ctx *ctx, const char *path, int64_t *bytes);
@@ -480,8 +484,6 @@ RAPT_API const char *rapt_json_text(rapt_json_writer *writer, int64_t *bytes);
 /* safetensors (huggingface/safetensors, README "Format"): F64 F32 F16 BF16 I64 I32 BOOL tensors and a string map. Any
  * malformed file is an error that says what and where; no size in it is believed before it is checked against the
  * file's own. An open file is read tensor by tensor as they are asked for; what replaces it meanwhile is not seen.
- * Files aren't mapped, since one that is cut short while it is mapped would end the process: what is asked for is read
- * from the system's cache straight to where it is wanted.
  *
  * A path that ends in ".json" is the index of a model in several files (model.safetensors.index.json): they are opened
  * together and are like one. A file that is missing, and a tensor that isn't in the one file that the index gives for

@@ -841,7 +841,7 @@ RAPT_API const char *rapt_text_stream_end(rapt_text_stream *stream, int64_t *byt
 /* ---- batches ----------------------------------------------------------------------------------------------------- */
 
 /* A corpus is a tensor of ids: a text from rapt_file_read() through a tokenizer, or ids that rapt_safetensors_save()
- * has kept and rapt_safetensors_get() reads. core.h says why neither is mapped. */
+ * has kept and rapt_safetensors_get() reads. core.h says why files aren't mapped. */
 
 typedef struct rapt_batches_config {
     int64_t batch, context; /* B windows of T tokens */
