@@ -286,7 +286,8 @@ static bool train_step(run *r, trial *t, const learner *l) {
     double lr = rapt_schedule_lr(&l->schedule, t->steps);
     rapt_examples_next(l->examples, ids, keep);
     rapt_tensor *mean = rapt_cross_entropy(class_logits(l->bert, ids[0], keep[0]), flat(ids[1]), NULL);
-    rapt_backward(mean);
+    /* A smaller batch moves the model less: each text counts alike, whatever its length. */
+    rapt_backward(rapt_scale(mean, (double)rapt_dim(ids[0], 0) / (double)r->s->batch));
     double loss = rapt_item(mean);
     rapt_clip_grad_norm(rapt_bert_params(l->bert), r->s->clip);
     rapt_optimizer_set_lr(l->optimizer, lr);
