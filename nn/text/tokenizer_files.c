@@ -43,7 +43,7 @@ static rapt_tokenizer *load_file(rapt_ctx *ctx, const char *path) {
 rapt_tokenizer *rapt_tokenizer_load(rapt_ctx *ctx, const char *path) {
     struct stat status;
     if (rapt_ctx_status(ctx)) return NULL;
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return load_file(ctx, path);
+    if (!path || stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return load_file(ctx, path);
     char *inside = rapt__path_in(ctx, path, "tokenizer.json");
     rapt_tokenizer *tokenizer = inside ? load_file(ctx, inside) : NULL;
     rapt_object_free(inside);
