@@ -65,7 +65,7 @@ static void scale_row(int64_t n, real s, const real *x, real *y, bool add) {
 
 static double sum_row(int64_t n, const real *x) {
     widened sum = {0};
-    for (int64_t i = 0; i < n; i += LANES) widened_add(&sum, widen(load(x + i, lanes_of(n - i))));
+    for (int64_t i = 0; i < n; i += LANES) widened_add(&sum, load_widened(x + i, lanes_of(n - i)));
     return widened_total(sum);
 }
 
@@ -73,7 +73,7 @@ static double dot_row(int64_t n, const real *x, const real *y) {
     widened sum = {0};
     for (int64_t i = 0; i < n; i += LANES) {
         int lanes = lanes_of(n - i);
-        widened_add_product(&sum, widen(load(x + i, lanes)), widen(load(y + i, lanes)));
+        widened_add_product(&sum, load_widened(x + i, lanes), load_widened(y + i, lanes));
     }
     return widened_total(sum);
 }
@@ -82,7 +82,7 @@ static double sum_squares_row(int64_t n, const real *x, double centre) {
     widened sum = {0};
     int64_t whole = n - n % LANES;
     for (int64_t i = 0; i < whole; i += LANES) {
-        widened difference = widen(load(x + i, LANES));
+        widened difference = load_widened(x + i, LANES);
         for (int j = 0; j < PARTS; j++) difference.of[j] -= centre;
         widened_add_product(&sum, difference, difference);
     }
@@ -100,7 +100,7 @@ INLINE void sum_few_columns(int64_t rows, int64_t stride, const int vectors, int
         const real *soon = row + AHEAD < rows ? x + AHEAD * stride : x;
         for (int v = 0; v < vectors; v++) {
             __builtin_prefetch(soon + v * LANES);
-            widened_add(&sum[v], widen(load(x + v * LANES, v + 1 < vectors ? LANES : lanes)));
+            widened_add(&sum[v], load_widened(x + v * LANES, v + 1 < vectors ? LANES : lanes));
         }
     }
     for (int v = 0; v < vectors; v++) kept[v] = sum[v];
@@ -130,9 +130,10 @@ static real max_row(int64_t n, const real *x) {
     return max[0];
 }
 
-/* A few exponentials are added up before they are widened, which takes as long as several additions. */
+/* A few results are added up before they are widened, which takes as long as several additions. */
+enum { FEW = 4 * LANES };
+
 static double exp_sum_row(int64_t n, const real *x, real shift, real *y) {
-    enum { FEW = 4 * LANES };
     widened sum = {0};
     for (int64_t i = 0; i < n;) {
         const int64_t end = n - i < FEW ? n : i + FEW;
@@ -172,15 +173,21 @@ static void normalise_backward_row(int64_t n, const real *x, const real *dy, rea
 static void normalise_sums_row(int64_t n, const real *x, const real *dy, real mean, real rstd, const real *weight,
                                double *sum_q, double *sum_qh, real *dweight, real *dbias) {
     widened q_sum = {0}, qh_sum = {0};
-    for (int64_t i = 0; i < n; i += LANES) {
-        int lanes = lanes_of(n - i);
-        vec h = (load(x + i, lanes) - mean) * rstd;
-        vec gradient = load(dy + i, lanes);
-        widened q = widen(gradient * load(weight + i, lanes));
-        widened_add(&q_sum, q);
-        widened_add_product(&qh_sum, q, widen(h));
-        if (dweight) put(dweight + i, lanes, gradient * h, true);
-        if (dbias) put(dbias + i, lanes, gradient, true);
+    for (int64_t i = 0; i < n;) {
+        const int64_t end = n - i < FEW ? n : i + FEW;
+        vec few_q = splat(0), few_qh = splat(0);
+        for (; i < end; i += LANES) {
+            int lanes = lanes_of(n - i);
+            vec h = (load(x + i, lanes) - mean) * rstd;
+            vec gradient = load(dy + i, lanes);
+            vec q = gradient * load(weight + i, lanes);
+            few_q += q;
+            few_qh += q * h;
+            if (dweight) put(dweight + i, lanes, gradient * h, true);
+            if (dbias) put(dbias + i, lanes, gradient, true);
+        }
+        widened_add(&q_sum, widen(few_q));
+        widened_add(&qh_sum, widen(few_qh));
     }
     *sum_q = widened_total(q_sum);
     *sum_qh = widened_total(qh_sum);
@@ -209,6 +216,7 @@ static void weigh_row(int64_t n, real max, real factor, real dot, real *x, real 
 
 static void adam_row(int64_t n, const REAL(rapt__adam) * settings, const real *g, real *p, real *m, real *v) {
     const real keep = (real)(1 - (double)settings->lr * settings->decay);
+    const real inverse_root = 1 / settings->root;
     const real rest1 = (real)(1 - (double)settings->beta1), rest2 = (real)(1 - (double)settings->beta2);
     for (int64_t i = 0; i < n; i += LANES) {
         int lanes = lanes_of(n - i);
@@ -217,7 +225,7 @@ static void adam_row(int64_t n, const REAL(rapt__adam) * settings, const real *g
         weight *= keep;
         first += rest1 * (gradient - first);
         second = settings->beta2 * second + rest2 * (gradient * gradient);
-        weight -= settings->step * first / (square_root(second) / settings->root + settings->eps);
+        weight -= settings->step * first / (square_root(second) * inverse_root + settings->eps);
         store(m + i, lanes, first);
         store(v + i, lanes, second);
         store(p + i, lanes, weight);

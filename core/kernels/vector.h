@@ -6,6 +6,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
 #include "core/real.h"
 
 #if defined(__AVX512F__)
@@ -68,9 +72,26 @@ INLINE void put(real *p, int lanes, vec v, bool add) { store(p, lanes, add ? loa
 /* In each lane a where the condition holds, else b. */
 INLINE vec select_vec(bits condition, vec a, vec b) { return (vec)((condition & (bits)a) | (~condition & (bits)b)); }
 
-/* A NaN stays one. */
+/* The one function that GNU C has no way to write for the processor's instruction NAME. */
+#ifdef RAPT_DOUBLE
+#define OF_REALS(name) name##_pd
+#else
+#define OF_REALS(name) name##_ps
+#endif
+#if VECTOR_BYTES == 64
+#define PROCESSOR(name) OF_REALS(_mm512_##name)
+#elif VECTOR_BYTES == 32
+#define PROCESSOR(name) OF_REALS(_mm256_##name)
+#endif
+
+/* A NaN stays one: the processor's minimum and maximum are their second operand where either is NaN. */
+#ifdef PROCESSOR
+INLINE vec at_most(vec x, real high) { return PROCESSOR(min)(splat(high), x); }
+INLINE vec at_least(vec x, real low) { return PROCESSOR(max)(splat(low), x); }
+#else
 INLINE vec at_most(vec x, real high) { return select_vec(x > high, splat(high), x); }
 INLINE vec at_least(vec x, real low) { return select_vec(x < low, splat(low), x); }
+#endif
 
 INLINE bits sign_bit(void) { return (bits)splat((real)-0.0); }
 INLINE vec absolute(vec x) { return (vec)((bits)x & ~sign_bit()); }
@@ -110,6 +131,15 @@ INLINE widened widen(vec v) {
                       __builtin_convertvector(__builtin_shufflevector(v, v, HIGH_HALF), wide)}};
 }
 #endif
+
+/* The same from memory, half by half: a conversion there takes no shuffling. */
+INLINE widened load_widened(const real *p, int lanes) {
+    typedef real loose_part __attribute__((vector_size(VECTOR_BYTES / PARTS), aligned(sizeof(real)), may_alias));
+    if (__builtin_expect(lanes < LANES, 0)) return widen(load(p, lanes));
+    widened w;
+    for (int i = 0; i < PARTS; i++) w.of[i] = __builtin_convertvector(*(const loose_part *)(p + i * WIDE_LANES), wide);
+    return w;
+}
 
 INLINE void widened_add(widened *sum, widened w) {
     for (int i = 0; i < PARTS; i++) sum->of[i] += w.of[i];

@@ -17,6 +17,12 @@ typedef struct normal_tail {
     vec below, exponential;
 } normal_tail;
 
+/* exp(x) = near / scale. Far below, where 1 + exp(x) is 1, it may be more; above 104 the scale may be 0. Neither
+ * overflows. */
+typedef struct split_exp {
+    vec near, scale;
+} split_exp;
+
 #ifdef RAPT_DOUBLE
 
 #define NORMAL_FAR 40.0
@@ -28,6 +34,7 @@ INLINE vec each_lane(vec x, double (*f)(double)) {
 
 INLINE vec vector_exp(vec x) { return each_lane(x, exp); }
 INLINE vec vector_exp_below(vec x) { return vector_exp(x); }
+INLINE split_exp split_exp_of(vec x) { return (split_exp){.near = splat(1), .scale = vector_exp(-at_least(x, -100))}; }
 INLINE vec vector_log(vec x) { return each_lane(x, log); }
 INLINE vec vector_tanh(vec x) { return each_lane(x, tanh); }
 INLINE vec vector_erf(vec x) { return each_lane(x, erf); }
@@ -57,15 +64,25 @@ INLINE vec exp_near(vec x, vec n, vec low) {
     return r * r * polynomial(r, c, 4) + r + 1;
 }
 
-/* exp(x + low) = 2^n exp(r). 2^n is applied in two factors, so that results overflow and go denormal as they should. */
-INLINE vec exp_of_sum(vec x, vec low) {
-    const float round_up = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
-    x = at_least(at_most(x, 89), -105);
-    vec shifted = x * 1.44269504f + round_up;
-    vec y = exp_near(x, shifted - round_up, low);
+static const float round_up = 0x1.8p23f; /* adding it leaves the nearest integer in the low bits */
+
+/* x 2^n, n = shifted - round_up in -250 … 250: in two factors, so that results overflow and go denormal as they should.
+ */
+INLINE vec times_power(vec x, vec shifted) {
+#if VECTOR_BYTES == 64
+    return PROCESSOR(scalef)(x, shifted - round_up);
+#else
     words exponent = (words)shifted - (words)splat(round_up);
     words half = (words)((bits)exponent >> 1);
-    return y * (vec)((half + 127) << 23) * (vec)((exponent - half + 127) << 23);
+    return x * (vec)((half + 127) << 23) * (vec)((exponent - half + 127) << 23);
+#endif
+}
+
+/* exp(x + low) = 2^n exp(r) */
+INLINE vec exp_of_sum(vec x, vec low) {
+    x = at_least(at_most(x, 89), -105);
+    vec shifted = x * 1.44269504f + round_up;
+    return times_power(exp_near(x, shifted - round_up, low), shifted);
 }
 
 /* Within 1 unit. */
@@ -73,11 +90,19 @@ INLINE vec vector_exp(vec x) { return exp_of_sum(x, splat(0)); }
 
 /* The same for x <= 88, and 0 below -87: one factor is enough for 2^n, whose exponent is n + 127. */
 INLINE vec vector_exp_below(vec x) {
-    const float round_up = 0x1.8p23f + 127;
-    vec shifted = x * 1.44269504f + round_up;
-    vec n = shifted - round_up;
+    const float biased = round_up + 127;
+    vec shifted = x * 1.44269504f + biased;
+    vec n = shifted - biased;
     vec y = exp_near(x, n, splat(0)) * (vec)((words)shifted << 23);
     return select_vec(x < -87, splat(0), y);
+}
+
+/* The power of 2 is the scale: both logistic functions of x, near / (near + scale) and scale / (near + scale), are as
+ * exact as exp, and need no other for x < 0. */
+INLINE split_exp split_exp_of(vec x) {
+    x = at_most(at_least(x, -40), 120);
+    vec shifted = x * -1.44269504f + round_up;
+    return (split_exp){.near = exp_near(x, round_up - shifted, splat(0)), .scale = times_power(splat(1), shifted)};
 }
 
 /* With x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): e ln 2 + f - f^2/2 + f^3 q(f). Within 1 unit. */
@@ -153,25 +178,24 @@ INLINE vec vector_gelu_erf_slope(vec x) {
     return select_vec(x < 0, below, 1 - below);
 }
 
-/* (1 + tanh(y)) / 2 = sigmoid(2y): what GELU's tanh form needs at -u, where 2y = -(line u + cube u^3). */
+/* (1 + tanh(y)) / 2 = sigmoid(2y) is what GELU's tanh form needs, with 2y = line x + cube x^3. */
 static const real gelu_line = (real)1.59576912160573071176;   /* 2 sqrt(2 / pi) */
 static const real gelu_cube = (real)0.0713548162726002487763; /* 0.044715 times that */
 
 /* float: within 2 + |2y| units, for each rounding of the exponent is one of the power. */
 INLINE vec vector_gelu_tanh(vec x) {
-    vec u = at_most(absolute(x), NORMAL_FAR);
-    vec e = vector_exp(-u * (gelu_line + gelu_cube * (u * u)));
-    return at_least(x, -NORMAL_FAR) * (select_vec(x < 0, e, splat(1)) / (1 + e));
+    x = at_least(x, -NORMAL_FAR);
+    split_exp e = split_exp_of(-x * (gelu_line + gelu_cube * (x * x)));
+    return x * (e.scale / (e.near + e.scale));
 }
 
-/* With s = sigmoid(2y) at -u: g'(-u) = s - u s (1 - s) (2y)', and g'(u) = 1 - g'(-u). */
+/* With s = sigmoid(2y): g'(x) = s (1 + x (1 - s) (2y)'). */
 INLINE vec vector_gelu_tanh_slope(vec x) {
-    vec u = at_most(absolute(x), NORMAL_FAR);
-    vec square = u * u;
-    vec e = vector_exp(-u * (gelu_line + gelu_cube * square));
-    vec above = 1 / (1 + e);
-    vec below = e * above * (1 - u * above * (gelu_line + 3 * gelu_cube * square));
-    return select_vec(x < 0, below, 1 - below);
+    x = at_most(at_least(x, -NORMAL_FAR), NORMAL_FAR);
+    vec square = x * x;
+    split_exp e = split_exp_of(-x * (gelu_line + gelu_cube * square));
+    vec share = 1 / (e.near + e.scale);
+    return e.scale * share * (1 + x * (e.near * share) * (gelu_line + 3 * gelu_cube * square));
 }
 
 #endif
