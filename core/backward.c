@@ -37,14 +37,19 @@ static bool own_gradient(rapt_tensor *base, bool *fresh) {
     return true;
 }
 
-/* Where in its base's gradient t's own lies; fills what no view will store. */
-static bool place_gradient(rapt_tensor *t, rapt_gradient *to) {
+static bool covers_base(const rapt_tensor *t) {
+    const rapt_tensor *base = t->base ? t->base : t;
+    return t->size == base->size && !is_spread(t);
+}
+
+/* Where in its base's gradient t's own lies. stored: all of a base without gradient is being stored, by t alone or by
+ * t and others; else a new gradient is filled with zeros, and t adds to it. */
+static bool place_gradient(rapt_tensor *t, bool stored, rapt_gradient *to) {
     rapt_tensor *base = rapt__base(t);
     bool fresh;
     if (!own_gradient(base, &fresh)) return false;
-    bool covers = t->size == base->size && !is_spread(t);
-    if (fresh && !covers) memset(base->gradient->data, 0, base->gradient->bytes);
-    to->add = !fresh || !covers;
+    if (fresh && !stored) memset(base->gradient->data, 0, base->gradient->bytes);
+    to->add = !stored;
     to->data = base->gradient->data + (t->offset - base->offset) * (int64_t)rapt_type_bytes(t->type);
     memcpy(to->stride, t->stride, sizeof to->stride);
     mark_written(base);
@@ -150,7 +155,7 @@ static void sum_chunk(void *arg, int64_t chunk, int thread) {
  */
 static bool deliver(rapt_tensor *t, int ndim, const int64_t *shape, const void *from) {
     sum_job job = {.type = t->type, .from = from};
-    if (!place_gradient(t, &job.to)) return false;
+    if (!place_gradient(t, covers_base(t) && !rapt__base(t)->has_gradient, &job.to)) return false;
     int64_t size, step[RAPT_MAX_DIMS];
     rapt__contiguous_strides(ndim, shape, step);
     if (!rapt__count(ndim, shape, &size) || (size == 0 && t->size == 0)) return true;
@@ -269,14 +274,35 @@ static bool wanted(const rapt__node *node, int i) {
     return t && t->wants_gradient && rapt__is_floating(t->type);
 }
 
+/* The engine asks backward() for it. */
+static bool asked_for(const rapt__node *node, int i) { return wanted(node, i) && !rapt__passes_input(node->op, i); }
+
+enum { MOST_TOGETHER = 4 };
+
+/* Input i, which goes straight, is to be stored: its base has no gradient yet, and it covers that, alone or with the
+ * other inputs that go straight there (queries, keys and values of one product). These have no element in common, so
+ * that their sizes tell. */
+static bool is_stored(const rapt__node *node, int i) {
+    rapt_tensor *t = node->in[i];
+    if (rapt__base(t)->has_gradient) return false;
+    if (covers_base(t)) return true;
+    if (node->inputs > MOST_TOGETHER) return false;
+    int64_t covered = 0;
+    for (int j = 0; j < node->inputs; j++)
+        if (asked_for(node, j) && rapt__base(node->in[j]) == rapt__base(t) && goes_straight(node, j))
+            covered += node->in[j]->size;
+    return covered == rapt__base(t)->size;
+}
+
 /* The shape that backward works in for input i. */
 static const rapt_tensor *shape_seen(const rapt__node *node, int i) {
     return node->op->flags & RAPT_OP_BROADCAST ? node->out : node->in[i];
 }
 
-/* A gradient that can't go straight to its place takes a detour: memory of its own, delivered afterwards. */
+/* A gradient that can't go straight to its place takes a detour: memory of its own, delivered afterwards. to->add tells
+ * whether one that goes straight is added. */
 static bool prepare_gradient(const rapt__node *node, int i, rapt_gradient *to, void **detour) {
-    if (goes_straight(node, i)) return place_gradient(node->in[i], to);
+    if (goes_straight(node, i)) return place_gradient(node->in[i], !to->add, to);
     const rapt_tensor *seen = shape_seen(node, i);
     *detour = rapt__take(node->out->ctx, (size_t)seen->size * rapt_type_bytes(node->in[i]->type));
     if (!*detour) return false;
@@ -335,8 +361,9 @@ static bool run_backward(rapt_ctx *ctx, const rapt__node *node, rapt_array *arra
 static void run_with_places(rapt_ctx *ctx, const rapt__node *node, rapt_array *arrays, rapt_gradient *gradients,
                             void **detours) {
     int asked = 0;
+    for (int i = 0; i < node->inputs; i++) gradients[i].add = asked_for(node, i) && !is_stored(node, i);
     for (int i = 0; i < node->inputs; i++) {
-        if (!wanted(node, i) || rapt__passes_input(node->op, i)) continue;
+        if (!asked_for(node, i)) continue;
         if (!prepare_gradient(node, i, &gradients[i], &detours[i])) return;
         asked++;
     }

@@ -61,6 +61,39 @@ START_TEST(a_leaf_that_nothing_flowed_into_has_no_gradient) {
 }
 END_TEST
 
+/* Inputs of one operation that are parts of one tensor: all of it, some of it, parts that overlap, and with a gradient
+ * there before. What is not stored must be zeros, whatever was in the memory. */
+START_TEST(parts_of_a_tensor_get_their_gradients_whether_or_not_they_cover_it) {
+    static const struct {
+        int64_t first[2], second[2];
+        double expected[5];
+    } parts[] = {
+        {{0, 2}, {2, 4}, {3, 4, 1, 2}}, {{2, 4}, {0, 2}, {3, 4, 1, 2}}, {{0, 2}, {1, 3}, {2, 1 + 3, 2, 0}},
+        {{0, 1}, {3, 4}, {4, 0, 0, 1}}, {{0, 2}, {0, 2}, {2, 4, 0, 0}}, {{1, 3}, {2, 4}, {0, 3, 2 + 4, 3}},
+    };
+    rapt_ctx *ctx = rapt_ctx_new(NULL);
+    for (int i = 0; i < (int)(sizeof parts / sizeof *parts); i++) {
+        for (int before = 0; before < 2; before++) {
+            rapt_mark mark = rapt_scope_begin(ctx);
+            rapt_tensor *base = leaf(ctx, SHAPE(4), VALUES(1, 2, 3, 4)), *a = before ? base : rapt_scale(base, 1);
+            rapt_tensor *product = rapt_mul(rapt_slice(a, 0, parts[i].first[0], parts[i].first[1]),
+                                            rapt_slice(a, 0, parts[i].second[0], parts[i].second[1]));
+            rapt_tensor *loss = total(product);
+            if (before) loss = rapt_add(loss, total(rapt_scale(base, 10)));
+            rapt_mark dirt = rapt_scope_begin(ctx);
+            for (int k = 0; k < 20; k++) rapt_full(ctx, RAPT_F64, SHAPE(4), NAN);
+            rapt_scope_return(dirt, NULL);
+            ck_assert_int_eq(rapt_backward(loss), RAPT_OK);
+            double expected[4];
+            for (int k = 0; k < 4; k++) expected[k] = parts[i].expected[k] + 10 * before;
+            ck_values(rapt_grad(base), 4, expected);
+            rapt_scope_end(mark);
+        }
+    }
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(writing_to_a_gradient_changes_it) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *a = leaf(ctx, SHAPE(2), VALUES(1, 2));
@@ -377,7 +410,8 @@ END_TEST
 
 UNIT_MAIN("tape", gradients_of_a_product_are_the_other_factors, a_tensor_used_twice_gets_the_sum_of_both_gradients,
           gradients_that_were_passed_on_stay_apart, a_second_backward_adds_to_the_first,
-          a_leaf_that_nothing_flowed_into_has_no_gradient, writing_to_a_gradient_changes_it,
+          a_leaf_that_nothing_flowed_into_has_no_gradient,
+          parts_of_a_tensor_get_their_gradients_whether_or_not_they_cover_it, writing_to_a_gradient_changes_it,
           gradients_flow_through_views_to_where_they_came_from, two_views_of_one_tensor_add_up,
           expanding_is_summed_back, the_result_of_an_operation_is_differentiable_through_its_views,
           gradients_have_the_operands_own_shapes, nothing_is_recorded_without_a_leaf_that_wants_a_gradient,
