@@ -186,17 +186,17 @@ static void write_gathered(rapt__file_writer *out, const piece *p) {
 }
 
 /* What narrowing a contiguous tensor needs, a part at a time. */
-typedef struct narrowing {
+typedef struct narrowing_job {
     const piece *p;
     int64_t first, count;
     uint16_t *halves;
-} narrowing;
+} narrowing_job;
 
 enum { CHUNK_ELEMENTS = 1 << 14, PART_ELEMENTS = 64 * CHUNK_ELEMENTS };
 
 static void narrow_chunk(void *arg, int64_t chunk, int thread) {
     (void)thread;
-    const narrowing *n = arg;
+    const narrowing_job *n = arg;
     const void *elements = rapt_data(n->p->tensor);
     rapt_type type = rapt_type_of(n->p->tensor);
     int64_t end = (chunk + 1) * CHUNK_ELEMENTS < n->count ? (chunk + 1) * CHUNK_ELEMENTS : n->count;
@@ -207,7 +207,7 @@ static void narrow_chunk(void *arg, int64_t chunk, int thread) {
 /* Contiguous elements, on all threads. */
 static void write_narrowed(rapt__file_writer *out, const piece *p) {
     int64_t size = rapt_size(p->tensor), part = size < PART_ELEMENTS ? size : PART_ELEMENTS;
-    narrowing n = {.p = p, .halves = rapt__take(out->ctx, (size_t)part * sizeof *n.halves)};
+    narrowing_job n = {.p = p, .halves = rapt__take(out->ctx, (size_t)part * sizeof *n.halves)};
     for (; n.halves && n.first < size; n.first += part) {
         n.count = size - n.first < part ? size - n.first : part;
         rapt_parallel(out->ctx, (n.count + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS, narrow_chunk, &n);
