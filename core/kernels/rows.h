@@ -113,21 +113,30 @@ static void sum_columns(int64_t rows, int64_t stride, int64_t columns, const rea
     for (; j < columns; j += LANES) sum_few_columns(rows, stride, 1, lanes_of(columns - j), x + j, sums + j);
 }
 
-/* NaN where either is. */
-INLINE vec larger(vec a, vec b) { return select_vec((b > a) | (b != b), b, a); }
+/* Integers in the order of numbers: of negative ones all bits but the sign turn. Its own inverse. */
+INLINE bits ordered(bits x) { return x ^ (bits)((words)(x < 0) >> 1); }
+
+/* By integers, whose loop the compiler turns into steps by halves, unless it unrolls it first. Positive NaNs come above
+ * all numbers. */
+INLINE real highest_lane(vec v) {
+    const bits keys = ordered((bits)v);
+    lane_bits lanes[LANES];
+    memcpy(lanes, &keys, sizeof lanes);
+    lane_bits highest = lanes[0];
+#pragma GCC unroll 1
+    for (int i = 0; i < LANES; i++) highest = lanes[i] > highest ? lanes[i] : highest;
+    return ((vec)ordered((bits){0} + highest))[0];
+}
 
 static real max_row(int64_t n, const real *x) {
     vec most = splat(-(real)INFINITY);
-    for (int64_t i = 0; i < n; i += LANES) most = larger(most, load_or(x + i, lanes_of(n - i), -(real)INFINITY));
-    real max[LANES];
-    memcpy(max, &most, sizeof max);
-    for (int half = LANES / 2; half > 0; half /= 2) {
-        for (int i = 0; i < half; i++) {
-            const real other = max[i + half];
-            max[i] = other > max[i] || other != other ? other : max[i];
-        }
+    bits strange = {0};
+    for (int64_t i = 0; i < n; i += LANES) {
+        vec here = load_or(x + i, lanes_of(n - i), -(real)INFINITY);
+        most = select_vec(here > most, here, most);
+        strange |= here != here;
     }
-    return max[0];
+    return highest_lane(select_vec(strange, splat((real)NAN), most));
 }
 
 /* A few results are added up before they are widened, which takes as long as several additions. */

@@ -57,10 +57,12 @@ INLINE vec polynomial(vec x, const float *c, int degree) {
 static const float ln2_high = 0x1.63p-1f; /* so short that a product with any exponent is exact */
 static const float ln2_low = -2.12194440e-4f;
 
-/* exp(r) of r = x - n ln 2 + low, n = round(x / ln 2), |low| <= 0.06 */
-INLINE vec exp_near(vec x, vec n, vec low) {
+/* x - n ln 2, n = round(x / ln 2) */
+INLINE vec beyond_power(vec x, vec n) { return (x - n * ln2_high) - n * ln2_low; }
+
+/* exp(r), |r| <= ln(2) / 2 + 0.06 */
+INLINE vec exp_near(vec r) {
     static const float c[] = {0.4999999346f, 0.1666652075f, 0.04166838247f, 0.008368703002f, 0.001381495007f};
-    vec r = (x - n * ln2_high) - n * ln2_low + low;
     return r * r * polynomial(r, c, 4) + r + 1;
 }
 
@@ -78,11 +80,11 @@ INLINE vec times_power(vec x, vec shifted) {
 #endif
 }
 
-/* exp(x + low) = 2^n exp(r) */
+/* exp(x + low) = 2^n exp(r), |low| <= 0.06 */
 INLINE vec exp_of_sum(vec x, vec low) {
     x = at_least(at_most(x, 89), -105);
     vec shifted = x * 1.44269504f + round_up;
-    return times_power(exp_near(x, shifted - round_up, low), shifted);
+    return times_power(exp_near(beyond_power(x, shifted - round_up) + low), shifted);
 }
 
 /* Within 1 unit. */
@@ -92,9 +94,8 @@ INLINE vec vector_exp(vec x) { return exp_of_sum(x, splat(0)); }
 INLINE vec vector_exp_below(vec x) {
     const float biased = round_up + 127;
     vec shifted = x * 1.44269504f + biased;
-    vec n = shifted - biased;
-    vec y = exp_near(x, n, splat(0)) * (vec)((words)shifted << 23);
-    return select_vec(x < -87, splat(0), y);
+    vec y = exp_near(beyond_power(x, shifted - biased)) * (vec)((words)shifted << 23);
+    return (vec)((bits)y & ~(x < -87));
 }
 
 /* The power of 2 is the scale: both logistic functions of x, near / (near + scale) and scale / (near + scale), are as
@@ -102,7 +103,7 @@ INLINE vec vector_exp_below(vec x) {
 INLINE split_exp split_exp_of(vec x) {
     x = at_most(at_least(x, -40), 120);
     vec shifted = x * -1.44269504f + round_up;
-    return (split_exp){.near = exp_near(x, round_up - shifted, splat(0)), .scale = times_power(splat(1), shifted)};
+    return (split_exp){.near = exp_near(beyond_power(x, round_up - shifted)), .scale = times_power(splat(1), shifted)};
 }
 
 /* With x = 2^e (1 + f), 1 + f in [sqrt(1/2), sqrt(2)): e ln 2 + f - f^2/2 + f^3 q(f). Within 1 unit. */
