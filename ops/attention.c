@@ -26,10 +26,12 @@ typedef struct attention_attrs {
 enum { Q, K, V, KEEP, BIAS, INPUTS };
 
 enum {
-    BLOCK = 256, /* keys, at most, but for rounding */
-    BAND = 1024, /* queries, about */
-    BACKWARD_SLAB = 112,
-    FORWARD_SLAB = 448,
+    /* At most, but for rounding. */
+    BLOCK = 256,         /* keys */
+    BAND = 1024,         /* queries */
+    BACKWARD_SLAB = 256, /* queries: so many that adding to dv and dk takes no time beside their products */
+    FORWARD_SLAB = 448,  /* queries: so many that packing keys and values takes none */
+
     CHUNKS = 8, /* at least, that backward is cut in where it can be */
     LINE = 64 / (int)sizeof(real),
 };
@@ -44,8 +46,8 @@ typedef struct attention_job {
     const attention_attrs *attrs;
     const REAL(rapt__table) * kernels;
     int64_t batches, heads, queries, keys, key_size, value_size;
-    int64_t height, width;                                   /* of a tile: rows of a strip, columns of a panel */
-    int64_t block, slab, band;                               /* keys, queries; multiples of width and height */
+    int64_t height, width, half; /* of a tile: rows of a strip; columns of a panel, and those that it may have less */
+    int64_t block, slab, band;   /* keys, queries; multiples of width and height */
     int64_t key_columns, value_columns;                      /* key_size and value_size in whole panels */
     int64_t score_row;                                       /* from one row of scores to the next */
     int64_t keep_stride[4], bias_stride[4], dbias_stride[4]; /* of [B,H,T,S], 0 where broadcast */
@@ -218,8 +220,9 @@ static void copy_rows(const attention_job *job, int64_t rows, int64_t columns, m
     }
 }
 
-/* row += bias, -inf where a key isn't kept; of the block's first n keys. */
-static void mask_row(const attention_job *job, head h, int64_t query, int64_t key, int64_t n, real *row) {
+/* row += bias, -inf where a key isn't kept, of the block's first n keys; and -inf for those up to `columns`. */
+static void mask_row(const attention_job *job, head h, int64_t query, int64_t key, int64_t n, int64_t columns,
+                     real *row) {
     const rapt_array *keep = &job->call->in[KEEP], *bias = &job->call->in[BIAS];
     if (bias->data) {
         const int64_t step = job->bias_stride[3];
@@ -234,6 +237,7 @@ static void mask_row(const attention_job *job, head h, int64_t query, int64_t ke
         const bool *from = (const bool *)keep->data + place(job->keep_stride, h, query) + key * step;
         for (int64_t j = 0; j < n; j++) row[j] = from[j * step] ? row[j] : -(real)INFINITY;
     }
+    for (int64_t j = n; j < columns; j++) row[j] = -(real)INFINITY;
 }
 
 /* row / (1 - dropout) where the weight stays, 0 where dropout takes it. */
@@ -300,16 +304,15 @@ static void multiply_few(const attention_job *job, const forward_space *s, int64
     REAL(rapt__gemm_serial)(job->kernels, &gemm, s->gemm);
 }
 
-/* scores = scale q k^T of the block's first `most` keys */
-static void make_scores(const attention_job *job, const forward_space *s, int64_t at, range block, int64_t most) {
+/* scores = scale q k^T of the block's first keys */
+static void make_scores(const attention_job *job, const forward_space *s, int64_t at, range block, int64_t columns) {
     const int64_t depth = job->key_size;
     const matrix q = {s->queries + at * job->key_columns, job->key_columns, 1};
     if (are_few(job))
-        multiply_few(job, s, most, depth, q.data, q.row, transposed(input_rows(job, K, s->of, block.first)), s->scores,
-                     job->score_row, false);
+        multiply_few(job, s, smaller(columns, block.count), depth, q.data, q.row,
+                     transposed(input_rows(job, K, s->of, block.first)), s->scores, job->score_row, false);
     else
-        multiply(job, job->height, round_up(most, job->width), depth, q, packed(job, s->keys, depth), s->scores,
-                 job->score_row, false);
+        multiply(job, job->height, columns, depth, q, packed(job, s->keys, depth), s->scores, job->score_row, false);
 }
 
 /* result (+)= scores v */
@@ -326,16 +329,16 @@ static void add_values(const attention_job *job, const forward_space *s, int64_t
 
 /* What one block's keys add to one strip's result. */
 static void forward_strip(const attention_job *job, const forward_space *s, range strip, range block) {
-    const int64_t most = seen(job, block, last_of(strip)), at = strip.first - s->slab.first;
+    const int64_t most = seen(job, block, last_of(strip)), columns = round_up(most, job->half);
+    const int64_t at = strip.first - s->slab.first;
     if (most == 0) return;
-    make_scores(job, s, at, block, most);
+    make_scores(job, s, at, block, columns);
     for (int64_t i = 0; i < strip.count; i++) {
         real *row = s->scores + i * job->score_row;
         const int64_t query = strip.first + i, n = seen(job, block, query);
-        mask_row(job, s->of, query, block.first, n, row);
-        soften_row(job, s, at + i, n, block.first == 0, row);
+        mask_row(job, s->of, query, block.first, n, columns, row);
+        soften_row(job, s, at + i, columns, block.first == 0, row);
         if (job->attrs->dropout > 0) drop_row(job, row_index(job, s->of, query), block.first, n, row);
-        memset(row + n, 0, (size_t)(most - n) * sizeof *row);
     }
     add_values(job, s, at, block, most);
 }
@@ -445,14 +448,14 @@ static void add_dbias(const attention_job *job, head h, int64_t query, int64_t k
 }
 
 /* Turns a query's scores and dw into w, as dv sees it, and ds. */
-static void backward_row(const attention_job *job, const backward_space *s, int64_t query, range block, real *weights,
-                         real *slopes) {
+static void backward_row(const attention_job *job, const backward_space *s, int64_t query, range block, int64_t columns,
+                         real *weights, real *slopes) {
     const int64_t n = seen(job, block, query), index = row_index(job, s->of, query);
     const row_statistics *saved = statistics_of(job, s->of, query);
     const bool drops = job->attrs->dropout > 0;
-    mask_row(job, s->of, query, block.first, n, weights);
+    mask_row(job, s->of, query, block.first, n, columns, weights);
     if (drops) drop_row(job, index, block.first, n, slopes);
-    job->kernels->weigh(n, saved->max, saved->inverse_sum, s->dots[query - s->band.first], weights, slopes);
+    job->kernels->weigh(columns, saved->max, saved->inverse_sum, s->dots[query - s->band.first], weights, slopes);
     if (drops) drop_row(job, index, block.first, n, weights);
     if (job->call->din[BIAS].data) add_dbias(job, s->of, query, block.first, n, slopes);
 }
@@ -460,8 +463,8 @@ static void backward_row(const attention_job *job, const backward_space *s, int6
 /* Fills a strip's rows of weights and slopes, with zeros where a tile that holds one of them may look; adds to dq. */
 static void backward_strip(const attention_job *job, const backward_space *s, range strip, range block, real *weights,
                            real *slopes) {
-    const int64_t most = seen(job, block, last_of(strip)), columns = round_up(most, job->width);
-    const int64_t at = strip.first - s->band.first;
+    const int64_t most = seen(job, block, last_of(strip)), columns = round_up(most, job->half);
+    const int64_t at = strip.first - s->band.first, end = smaller(most + job->height - 1, block.count);
     if (most == 0) return;
     const matrix q = {s->queries + at * job->key_columns, job->key_columns, 1};
     const matrix dy = {s->slopes + at * job->value_columns, job->value_columns, 1};
@@ -471,11 +474,8 @@ static void backward_strip(const attention_job *job, const backward_space *s, ra
              job->score_row, false);
     for (int64_t i = 0; i < strip.count; i++) {
         real *weights_row = weights + i * job->score_row, *slopes_row = slopes + i * job->score_row;
-        const int64_t n = seen(job, block, strip.first + i);
-        backward_row(job, s, strip.first + i, block, weights_row, slopes_row);
-        const size_t rest = (size_t)(most + job->height - n) * sizeof(real);
-        memset(weights_row + n, 0, rest);
-        memset(slopes_row + n, 0, rest);
+        backward_row(job, s, strip.first + i, block, columns, weights_row, slopes_row);
+        for (int64_t j = columns; j < end; j++) weights_row[j] = slopes_row[j] = 0;
     }
     if (job->call->din[Q].data)
         multiply(job, job->height, job->key_size, most, (matrix){slopes, job->score_row, 1},
@@ -633,6 +633,7 @@ static attention_job job_of(const rapt_call *call) {
     job.scale = (real)(attrs->scale != 0 ? attrs->scale : usual);
     job.height = job.kernels->tile_rows;
     job.width = job.kernels->tile_columns;
+    job.half = job.width / 2;
     job.block = equal_pieces(job.keys, BLOCK, job.width);
     job.key_columns = round_up(job.key_size, job.width);
     job.value_columns = round_up(job.value_size, job.width);
