@@ -50,6 +50,10 @@ rapt_tensor *rapt_checkpoint(rapt_function *f, const void *user, size_t user_byt
     rapt_ctx *ctx = rapt__inputs_ctx(inputs, in);
     if (!ctx) return NULL;
     if (ctx->status || !rapt__inputs_usable(ctx, &rapt__op_checkpoint, inputs, in)) return &ctx->nil;
+    if (!f || (user_bytes && !user)) {
+        rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: no %s", f ? "user" : "function");
+        return &ctx->nil;
+    }
     bool recording = rapt_recording(ctx);
     checkpoint call = {.function = f, .random = ctx->random, .modes = ctx->modes};
     rapt_mark mark = recording ? rapt_no_grad(ctx) : rapt_scope_begin(ctx);

@@ -218,7 +218,8 @@ typedef rapt_tensor *rapt_function(const void *user, rapt_tensor *const *in);
 RAPT_API rapt_tensor *rapt_checkpoint(rapt_function *f, const void *user, size_t user_bytes, int inputs,
                                       rapt_tensor *const *in);
 
-/* A leaf's gradient as a view (writing to it changes it, until the next backward), or nil, without an error, if nothing has flowed into it. */
+/* A leaf's gradient as a view (writing to it changes it, until the next backward), or nil, without an error, if nothing
+ * has flowed into it. */
 RAPT_API rapt_tensor *rapt_grad(rapt_tensor *t);
 RAPT_API void rapt_clear_grad(rapt_tensor *t);
 

@@ -185,6 +185,11 @@ static void test_tensors(rapt_ctx *ctx) {
     DO(rapt_clear_grad(OBJECT(leaf)));
 }
 
+static rapt_tensor *square_read_only(const void *user, rapt_tensor *const *inputs) {
+    (void)user;
+    return rapt_square(inputs[0]);
+}
+
 static rapt_tensor *square_first(void *user, rapt_tensor *const *inputs) {
     (void)user;
     return rapt_square(inputs[0]);
@@ -209,6 +214,7 @@ static void test_operations(rapt_ctx *ctx) {
     DO(rapt_scratch(OBJECT(NULL), 8)); /* what it takes goes with the call */
     rapt_gradcheck_report report;
     CALL(rapt_gradcheck(OBJECT(scale), OPTIONAL(&report)));
+    CALL(rapt_checkpoint(NEEDED(square_read_only), NEEDED(&now), sizeof now, 1, OBJECT(in)));
     CALL(rapt_gradcheck_function(NEEDED(square_first), OPTIONAL(&now), 1, OBJECT(in), OPTIONAL(&report)));
     DO(rapt_op_count());
     DO(rapt_op_get(0));
