@@ -1,5 +1,7 @@
-/* Pre-trains a BERT on unlabelled texts: words are hidden from it, and it learns to tell them (Devlin et al. 2019). Of
- * pairs of sentences nothing is asked. bert_finetune goes on from what this leaves. */
+/* Pre-trains a BERT on unlabelled texts: words are hidden from it, and it learns to tell them (Devlin et al. 2019).
+ * There the first token learns from pairs of sentences; here, where every text stands alone, it has to tell one of the
+ * hidden words without knowing its place, and so comes to sum up the text. bert_finetune goes on from what this leaves.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -16,7 +18,7 @@ typedef struct settings {
     int64_t epochs, batch, length, vocab, layers, heads, dim, threads;
     double mask, dropout, lr, warmup, weight_decay, clip;
     uint64_t seed;
-    bool post_norm, resume, quiet;
+    bool post_norm, words_only, resume, quiet;
 } settings;
 
 /* A run and all it holds. */
@@ -44,7 +46,7 @@ enum { HELD_OUT_PART = 50 };
 
 /* Streams of random numbers beside those that the library draws itself. */
 static const uint64_t order_stream = UINT64_C(1) << 40, masking_streams = UINT64_C(1) << 41,
-                      held_out_masking_streams = UINT64_C(1) << 42;
+                      held_out_masking_streams = UINT64_C(1) << 42, summary_seed = UINT64_C(1) << 43;
 
 static bool failed(const run *r) {
     if (rapt_ctx_status(r->ctx) == RAPT_OK) return false;
@@ -167,6 +169,20 @@ static bool open_log(run *r) {
 
 /* ---- the loss --------------------------------------------------------------------------------------------------- */
 
+/* One of the hidden words of each text, drawn by the stream, becomes what its first token is to tell. */
+static void ask_first_tokens(const run *r, uint64_t stream, rapt_tensor *targets) {
+    int32_t *row = rapt_data_mut(targets);
+    int64_t width = rapt_dim(targets, 1), hidden;
+    for (int64_t i = 0; row && i < rapt_dim(targets, 0); i++, row += width) {
+        hidden = 0;
+        for (int64_t t = 1; t < width; t++) hidden += row[t] != RAPT_IGNORED_TARGET;
+        int64_t chosen =
+            (int64_t)(rapt_random_uniform(r->s->seed ^ summary_seed, stream, (uint64_t)i) * (double)hidden);
+        for (int64_t t = 1; t < width && hidden > 0; t++)
+            if (row[t] != RAPT_IGNORED_TARGET && chosen-- == 0) row[0] = row[t];
+    }
+}
+
 /* Of one batch, with words hidden as the stream tells; *targets are those words. */
 static rapt_tensor *loss_of_batch(const run *r, rapt_examples *from, uint64_t stream, rapt_tensor **targets) {
     rapt_tensor *ids, *keep, *masked;
@@ -180,6 +196,7 @@ static rapt_tensor *loss_of_batch(const run *r, rapt_examples *from, uint64_t st
                                         .seed = r->s->seed,
                                         .stream = stream},
                    &masked, targets);
+    if (!r->s->words_only) ask_first_tokens(r, stream, *targets);
     rapt_tensor *hidden = rapt_bert_hidden(r->bert, &(rapt_bert_inputs){.ids = masked, .keep = keep});
     return rapt_bert_word_loss(r->bert, hidden, *targets);
 }
@@ -372,6 +389,8 @@ int main(int arguments, char **argument) {
         {"dim", OPTION_INTEGER, &s.dim, 1, 1e5, .kept = true, .fixed = true, .help = "width of the model"},
         {"post-norm", OPTION_FLAG, &s.post_norm, .kept = true, .fixed = true,
          .help = "norms after each sublayer, as in 2019, instead of before"},
+        {"words-only", OPTION_FLAG, &s.words_only, .kept = true, .fixed = true,
+         .help = "the first token has no word to tell"},
         {"mask", OPTION_NUMBER, &s.mask, 0, 1, .above_low = true, .kept = true, .help = "share of words to be told"},
         {"dropout", OPTION_NUMBER, &s.dropout, 0, 1, .kept = true, .help = "probability of dropping a number"},
         {"lr", OPTION_NUMBER, &s.lr, 0, 1e6, .above_low = true, .kept = true, .help = "highest learning rate"},

@@ -65,6 +65,8 @@ expect 0 $tiny --data train.tsv --epochs 4 --threads 1 --quiet --out again
 untimed again/log.jsonl | cmp -s - whole || fail "other losses with one thread"
 expect 0 $tiny --data train.tsv --epochs 4 --seed 5 --out other
 untimed other/log.jsonl | cmp -s - whole && fail "the seed changes nothing"
+expect 0 $tiny --data train.tsv --epochs 4 --words-only --out other
+untimed other/log.jsonl | cmp -s - whole && fail "the first token learns nothing"
 long="$tiny --data train.tsv --epochs 400 --threads 1"
 "$pretrain" $long --out stopped >out 2>err </dev/null &
 pid=$!
