@@ -3,8 +3,7 @@
  * gradient checks and reference values.
  *
  * Beside libm's double rounded to float (tests/bench/elementary, AVX-512): of all 2^32 floats, exp, log, tanh and erf
- * are at most one float off; of every 17th, sigmoid at most two. AVX2 (every 101st) and plain C (every 307th) give the
- * same maxima. */
+ * are at most one float off, sigmoid at most two. AVX2 (every 101st) and plain C (every 307th) give the same maxima. */
 #ifndef RAPT_VECTOR_MATH_H
 #define RAPT_VECTOR_MATH_H
 
