@@ -106,15 +106,27 @@ static rapt_examples *choose_examples(const run *r, int64_t labels, uint64_t see
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
-/* The model in a folder, with its tokenizer. */
-static rapt_bert *load_model(run *r, const char *directory) {
-    rapt_bert *bert = rapt_bert_load(r->ctx, directory, r->s->classes);
+/* The model in a folder, with its tokenizer. labels: as rapt_bert_load() takes them. */
+static rapt_bert *load_model(run *r, const char *directory, int64_t labels) {
+    rapt_bert *bert = rapt_bert_load(r->ctx, directory, labels);
     if (bert) r->tokenizer = rapt_tokenizer_load(r->ctx, directory);
     if (failed(r)) return NULL;
     r->config = rapt_bert_get_config(bert);
     if (rapt_tokenizer_vocab(r->tokenizer) <= r->config.vocab) return bert;
     complain(r->line, "%s: the tokenizer has %" PRId64 " tokens, but the model %" PRId64, directory,
              rapt_tokenizer_vocab(r->tokenizer), r->config.vocab);
+    return NULL;
+}
+
+/* The model to test: one that has learnt the classes. */
+static rapt_bert *load_trained(run *r) {
+    rapt_bert *bert = load_model(r, r->s->eval, 0);
+    if (!bert || r->config.labels == r->s->classes) return bert;
+    if (r->config.labels == 0)
+        complain(r->line, "%s: the model has no head for classes; train it with --model", r->s->eval);
+    else
+        complain(r->line, "%s: the model has %" PRId64 " classes, not %" PRId64, r->s->eval, r->config.labels,
+                 r->s->classes);
     return NULL;
 }
 
@@ -399,7 +411,11 @@ static void describe(const run *r) {
 
 static int run_comparison(run *r) {
     double start = seconds_now();
-    rapt_bert *bert = load_model(r, r->s->model);
+    if (folders_are_same(r->s->model, r->s->out)) {
+        complain(r->line, "--out %s is the folder of the model to learn from: give another", r->s->out);
+        return EXIT_FAILED;
+    }
+    rapt_bert *bert = load_model(r, r->s->model, r->s->classes);
     if (!bert) return EXIT_FAILED;
     rapt_bert_free(bert); /* each trial loads its own */
     if (!read_labelled(r, r->s->train, &r->train) || !read_test(r) || !plan_trials(r) || !make_folder(r) ||
@@ -418,7 +434,7 @@ static int run_comparison(run *r) {
 }
 
 static int run_evaluation(run *r) {
-    rapt_bert *bert = load_model(r, r->s->eval);
+    rapt_bert *bert = load_trained(r);
     if (!bert || !read_test(r)) return EXIT_FAILED;
     evaluation of = evaluate(r, bert);
     if (failed(r)) return EXIT_FAILED;

@@ -42,6 +42,12 @@ bool folder_make_new(const command_line *line, const char *name, char out[PATH_B
     return make_numbered(line, prefix, name, out);
 }
 
+bool folders_are_same(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
 /* What a run that was killed while it saved left behind, FILE.tmp.PROCESS.NUMBER. */
 static void remove_unfinished(const char *directory) {
     char path[PATH_BYTES];

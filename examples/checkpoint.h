@@ -30,6 +30,8 @@ bool path_in(const command_line *line, const char *directory, const char *name, 
 
 /* Makes a new folder NAME, NAME-2, NAME-3, …, the first that doesn't exist yet; its name goes to out. */
 bool folder_make_new(const command_line *line, const char *name, char out[PATH_BYTES]);
+/* By whatever names; false where one doesn't exist. */
+bool folders_are_same(const char *a, const char *b);
 /* Holds the folder for this process until it ends; false, and told, if another run has it. Files that a killed run left
  * half-written go. */
 bool folder_lock(const command_line *line, const char *directory);

@@ -141,6 +141,10 @@ right=$(sed -n 's/^400 labels, seed 0 *\([0-9]*\)\..*/\1/p' table)
 grep -q '</svg>' bert-finetuned/loss.svg || fail "no curve"
 expect 0 --eval bert-finetuned --test test.tsv
 grep -q ", $right\\." out || fail "the saved model is another: $(cat out), not $right %"
+refuse 1 'bert-finetuned: the model has 2 classes, not 3' --eval bert-finetuned --classes 3 --test test.tsv
+refuse 1 'bert-out: the model has no head for classes' --eval bert-out --test test.tsv
+refuse 1 'is the folder of the model to learn from' --out ./bert-out $given
+[ ! -e bert-out/earlier-1 ] || fail "the model to learn from is set aside"
 expect 0 $learns --log again.log --threads 1 --quiet --out again
 [ ! -s out ] || fail "--quiet is not quiet"
 cmp -s log again.log || fail "other losses with one thread"
