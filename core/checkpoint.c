@@ -23,6 +23,21 @@ const rapt_op rapt__op_checkpoint = {
     .output_unread = true,
 };
 
+static const char *fault_of(const rapt_ctx *ctx, const rapt_tensor *y) {
+    if (!y) return "NULL";
+    if (y->ctx != ctx) return "a tensor of another context";
+    if (rapt_is_nil(y)) return "the nil tensor";
+    return y->live && y->storage ? NULL : "a tensor whose scope has ended";
+}
+
+/* Calls the function; the nil tensor, with the error set, unless it returns a tensor that can be used. */
+static rapt_tensor *call_function(rapt_ctx *ctx, rapt_function *f, const void *user, rapt_tensor *const *in) {
+    rapt_tensor *y = f(user, in);
+    const char *fault = fault_of(ctx, y);
+    if (fault) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned %s", fault);
+    return ctx->status ? &ctx->nil : y;
+}
+
 /* ---- forward ---- */
 
 /* y as a result of its own, contiguous: f may return an input, a parameter or a view. */
@@ -57,9 +72,8 @@ rapt_tensor *rapt_checkpoint(rapt_function *f, const void *user, size_t user_byt
     bool recording = rapt_recording(ctx);
     checkpoint call = {.function = f, .random = ctx->random, .modes = ctx->modes};
     rapt_mark mark = recording ? rapt_no_grad(ctx) : rapt_scope_begin(ctx);
-    rapt_tensor *y = f(user, in);
+    rapt_tensor *y = call_function(ctx, f, user, in);
     y = rapt_scope_return(mark, recording ? result_of(ctx, y) : y);
-    if (!y) rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned NULL");
     if (ctx->status) return &ctx->nil;
     if (recording && rapt__is_floating(y->type) && !record(ctx, &call, user, user_bytes, inputs, in, y))
         return &ctx->nil;
@@ -73,10 +87,10 @@ rapt_tensor *rapt__checkpoint_again(rapt_ctx *ctx, const rapt__node *node) {
     rapt_random_state now = ctx->random;
     ctx->random = call->random;
     ctx->modes = call->modes;
-    rapt_tensor *y = call->function(call->user, node->in), *before = node->out;
+    rapt_tensor *y = call_function(ctx, call->function, call->user, node->in), *before = node->out;
     ctx->random = now;
     if (ctx->status) return &ctx->nil;
-    if (y && y->type == before->type && y->ndim == before->ndim &&
+    if (y->type == before->type && y->ndim == before->ndim &&
         memcmp(y->shape, before->shape, (size_t)y->ndim * sizeof *y->shape) == 0)
         return y;
     rapt_fail(ctx, RAPT_ERROR_STATE, "backward: the function of a checkpoint gave another shape or type than before");

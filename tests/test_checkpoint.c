@@ -38,6 +38,20 @@ static rapt_tensor *no_tensor(const void *user, rapt_tensor *const *in) {
     return NULL;
 }
 
+/* After as many good calls as user points at. */
+static rapt_tensor *later_nil(const void *user, rapt_tensor *const *in) {
+    int64_t *calls = *(int64_t *const *)user;
+    return (*calls)-- > 0 ? rapt_square(in[0]) : rapt_nil(rapt_ctx_of(in[0]));
+}
+
+static rapt_tensor *after_its_scope(const void *user, rapt_tensor *const *in) {
+    (void)user;
+    rapt_mark mark = rapt_scope_begin(rapt_ctx_of(in[0]));
+    rapt_tensor *y = rapt_square(in[0]);
+    rapt_scope_end(mark);
+    return y;
+}
+
 static rapt_tensor *count_places(const void *user, rapt_tensor *const *in) {
     (void)user;
     return rapt_argmax(in[0], 0);
@@ -211,6 +225,35 @@ START_TEST(another_shape_the_second_time_is_refused) {
 }
 END_TEST
 
+START_TEST(a_result_that_cannot_be_used_is_refused) {
+    rapt_ctx *ctx = rapt_ctx_new(NULL), *other = rapt_ctx_new(NULL);
+    rapt_tensor *a = leaf(ctx, SHAPE(2), VALUES(2, 3)), *foreign = leaf(other, SHAPE(2), VALUES(2, 3));
+    int64_t calls = 0, *user = &calls;
+    for (int recording = 0; recording < 2; recording++) {
+        rapt_mark mark = recording ? rapt_scope_begin(ctx) : rapt_no_grad(ctx);
+        ck_assert(rapt_is_nil(rapt_checkpoint(after_its_scope, NULL, 0, 1, &a)));
+        ck_error(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned a tensor whose scope has ended");
+        rapt_ctx_clear(ctx);
+        ck_assert(rapt_is_nil(rapt_checkpoint(parameter, &foreign, sizeof foreign, 1, &a)));
+        ck_error(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned a tensor of another context");
+        rapt_ctx_clear(ctx);
+        calls = 0;
+        ck_assert(rapt_is_nil(rapt_checkpoint(later_nil, &user, sizeof user, 1, &a)));
+        ck_error(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned the nil tensor");
+        rapt_ctx_clear(ctx);
+        rapt_scope_end(mark);
+    }
+    calls = 1;
+    rapt_backward(total(rapt_checkpoint(later_nil, &user, sizeof user, 1, &a)));
+    ck_error(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: the function returned the nil tensor");
+    rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_grad(a)));
+    ck_assert_int_eq(rapt_ctx_memory(ctx).tape_length, 0);
+    rapt_ctx_free(other);
+    rapt_ctx_free(ctx);
+}
+END_TEST
+
 START_TEST(bad_calls_are_refused) {
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     rapt_tensor *a = leaf(ctx, SHAPE(2), VALUES(2, 3)), *none = NULL, *nil = rapt_nil(ctx);
@@ -322,6 +365,7 @@ END_TEST
 UNIT_MAIN("checkpoint", gradients_are_those_of_the_function, the_result_may_be_an_input_a_view_or_a_parameter,
           checkpoints_in_checkpoints_draw_the_same_numbers, gradients_pass_the_check,
           nothing_is_recorded_where_nothing_may_be, the_function_runs_again_in_the_modes_of_the_first_time,
-          an_input_written_in_place_is_refused, another_shape_the_second_time_is_refused, bad_calls_are_refused,
+          an_input_written_in_place_is_refused, another_shape_the_second_time_is_refused,
+          a_result_that_cannot_be_used_is_refused, bad_calls_are_refused,
           a_gpt_with_dropout_trains_to_the_same_bits_in_less_memory,
           a_decoder_with_masks_and_a_shared_bias_has_the_same_gradients)
