@@ -51,8 +51,7 @@ static rapt_tensor *result_of(rapt_ctx *ctx, rapt_tensor *y) {
 static bool record(rapt_ctx *ctx, const checkpoint *call, const void *user, size_t user_bytes, int inputs,
                    rapt_tensor *const *in, rapt_tensor *y) {
     rapt__node node;
-    size_t bytes = sizeof *call + user_bytes;
-    if (!rapt__node_prepare(ctx, &node, &rapt__op_checkpoint, bytes, inputs, in)) return false;
+    if (!rapt__node_prepare(ctx, &node, &rapt__op_checkpoint, sizeof *call + user_bytes, inputs, in)) return false;
     checkpoint *kept = node.attrs;
     *kept = *call;
     if (user_bytes) memcpy(kept->user, user, user_bytes);
@@ -67,6 +66,10 @@ rapt_tensor *rapt_checkpoint(rapt_function *f, const void *user, size_t user_byt
     if (ctx->status || !rapt__inputs_usable(ctx, &rapt__op_checkpoint, inputs, in)) return &ctx->nil;
     if (!f || (user_bytes && !user)) {
         rapt_fail(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: no %s", f ? "user" : "function");
+        return &ctx->nil;
+    }
+    if (user_bytes > SIZE_MAX / 4) {
+        rapt_fail(ctx, RAPT_ERROR_MEMORY, "out of memory (%zu bytes)", user_bytes);
         return &ctx->nil;
     }
     bool recording = rapt_recording(ctx);

@@ -264,6 +264,9 @@ START_TEST(bad_calls_are_refused) {
     ck_assert(rapt_is_nil(rapt_checkpoint(first_input, NULL, 0, 1, &nil)));
     ck_error(ctx, RAPT_ERROR_ARGUMENT, "checkpoint: input 0 is the nil tensor");
     rapt_ctx_clear(ctx);
+    ck_assert(rapt_is_nil(rapt_checkpoint(first_input, &none, SIZE_MAX, 1, &a)));
+    ck_assert_int_eq(rapt_ctx_status(ctx), RAPT_ERROR_MEMORY);
+    rapt_ctx_clear(ctx);
     ck_assert_int_eq(rapt_ctx_memory(ctx).tape_length, 0);
     rapt_ctx_free(ctx);
 }
