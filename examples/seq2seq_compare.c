@@ -421,12 +421,21 @@ static bool read_data(run *r) {
     return make_reversals(r->ctx, train + r->test, s->shortest, s->longest, s->seed, &r->data) || !failed(r);
 }
 
+/* Before a model learns for minutes. */
+static bool make_folder(const run *r, int which) {
+    char folder[PATH_BYTES];
+    if (!r->s->out || r->s->load) return true;
+    if (!folder_of(r, r->s->out, which, folder)) return false;
+    rapt_directory_make(r->ctx, folder);
+    return !failed(r);
+}
+
 static bool save_model(const run *r, int which) {
     char folder[PATH_BYTES], tokenizer[PATH_BYTES];
     if (!r->s->out || r->s->load) return true;
     if (!folder_of(r, r->s->out, which, folder)) return false;
-    save(&r->models[which], folder);
-    if (!failed(r) && r->tokenizer && snprintf(tokenizer, PATH_BYTES, "%s/tokenizer.json", folder) < PATH_BYTES)
+    bool saved = save(&r->models[which], folder) == RAPT_OK;
+    if (saved && r->tokenizer && snprintf(tokenizer, PATH_BYTES, "%s/tokenizer.json", folder) < PATH_BYTES)
         rapt_tokenizer_save(r->tokenizer, tokenizer);
     return !failed(r);
 }
@@ -435,7 +444,7 @@ static bool compare_models(run *r) {
     for (int i = 0; i < MODELS; i++) {
         if (r->s->only && strcmp(r->s->only, model_names[i]) != 0) continue;
         model *m = &r->models[i];
-        bool made = r->s->load ? load_model(r, i, m) : make_model(r, i, m) && train_model(r, i, m);
+        bool made = r->s->load ? load_model(r, i, m) : make_folder(r, i) && make_model(r, i, m) && train_model(r, i, m);
         if (!made || !test_model(r, m) || !save_model(r, i)) return false;
         print_row(r, i);
     }

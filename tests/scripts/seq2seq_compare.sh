@@ -24,6 +24,8 @@ awk 'BEGIN { for (i = 0; i < 1100; i++) printf "x "; print "\ty\na\tb" }' >long.
 refuse 1 'long.tsv: line 1: the source has [0-9]* tokens, but there are 1024 positions' --data long.tsv --test 1
 refuse 1 'nowhere/log' --log nowhere/log
 refuse 1 'nowhere' --reverse --load nowhere
+: >file
+refuse 1 'file/strings/context' --reverse --out file # at once, before anything is learnt
 expect 0 --help
 grep -q 'Examples:' out || fail "no examples in the help"
 
