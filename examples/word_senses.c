@@ -259,8 +259,8 @@ int main(int arguments, char **argument) {
     option options[] = {
         {"model", OPTION_TEXT, &s.model, .help = "folder of a GPT or BERT, saved here or by Hugging Face"},
         {"word", OPTION_TEXT, &s.word, .help = "with --model: what both texts have"},
-        {"first", OPTION_TEXT, &s.text[0], .help = "one text"},
-        {"second", OPTION_TEXT, &s.text[1], .help = "the other"},
+        {"first", OPTION_TEXT, &s.text[0], .help = "with --model: one text"},
+        {"second", OPTION_TEXT, &s.text[1], .help = "with --model: the other"},
     };
     command_line line = {
         "word_senses",
@@ -272,6 +272,11 @@ int main(int arguments, char **argument) {
         options, sizeof options / sizeof *options};
     command what = parse_command_line(&line, arguments, argument);
     if (what != COMMAND_RUN) return exit_status(what);
+    for (int i = 1; !s.model && i < line.count; i++) {
+        if (!options[i].given) continue;
+        complain(&line, "--%s needs --model: the small model has its own words", options[i].name);
+        return EXIT_USAGE;
+    }
     rapt_ctx *ctx = rapt_ctx_new(NULL);
     bool shown = s.model ? show_uses(ctx, &s) : show_own(ctx);
     if (!shown) complain(&line, "%s", rapt_ctx_error(ctx));

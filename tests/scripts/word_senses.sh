@@ -43,6 +43,7 @@ grep -q 'hidden from this one' page.html && fail "BERT hides no token"
 refuse 1 '"bonk" is not in "the river bank"' --model gpt --word bonk --first 'the river bank'
 refuse 1 'the text is empty' --model gpt --first ''
 refuse 1 'nowhere' --model nowhere
+refuse 2 '--first needs --model' --first 'the river bank'
 mkdir other
 echo '{"model_type": "t5"}' >other/config.json
 refuse 1 'neither "gpt2" nor "bert"' --model other
