@@ -247,7 +247,21 @@ static bool cut_log(rapt_ctx *ctx, const char *path, int64_t last) {
     return rapt_ctx_status(ctx) == RAPT_OK;
 }
 
+/* Whether nothing but an earlier log is lost when path is written anew: a slip of the hand may name the data. */
+static bool may_overwrite(const char *path) {
+    struct stat status;
+    if (stat(path, &status) || !S_ISREG(status.st_mode)) return true;
+    FILE *file = fopen(path, "r");
+    int first = file ? fgetc(file) : EOF;
+    if (file) fclose(file);
+    return first == EOF || first == '{';
+}
+
 FILE *log_open(const command_line *line, rapt_ctx *ctx, const char *path, int64_t last) {
+    if (last < 0 && !may_overwrite(path)) {
+        complain(line, "%s holds something else than a log; name another file", path);
+        return NULL;
+    }
     if (last >= 0 && !cut_log(ctx, path, last)) {
         complain(line, "%s", rapt_ctx_error(ctx));
         return NULL;

@@ -50,7 +50,7 @@ bool checkpoint_load(const command_line *line, const char *directory, rapt_safet
                      rapt_optimizer *optimizer, run_position *position);
 
 /* The log of a run, one JSON object {"step":N,…} a line. A resumed run's loses what came after step number `last`;
- * last below 0: a new one. NULL, and told, if it can't be written. */
+ * last below 0: a new one, in place of no file but an earlier log. NULL, and told, if it can't be written. */
 FILE *log_open(const command_line *line, rapt_ctx *ctx, const char *path, int64_t last);
 /* Ends a line and writes it out. */
 bool log_line_ends(const command_line *line, const char *path, FILE *log);

@@ -10,6 +10,7 @@
 #include <rapt/optim.h>
 
 #include "bleu.h"
+#include "checkpoint.h"
 #include "common.h"
 #include "curve.h"
 #include "pairs.h"
@@ -33,7 +34,7 @@ typedef struct task {
 static const task strings_task = {"strings", "Learning to reverse strings", 12000, 500, 10, 0};
 static const task pairs_task = {"pairs", "Learning to translate", 0, 1000, 6, 0.1};
 
-enum { MODELS = 3, BUCKETS = 3, PATH_BYTES = 4096, CONTEXT = 1024 };
+enum { MODELS = 3, BUCKETS = 3, CONTEXT = 1024 };
 static const char *const model_names[MODELS] = {"context", "attention", "transformer"};
 static const char *const model_titles[MODELS] = {"GRU, one context vector", "GRU, additive attention", "Transformer"};
 /* The longest target of each bucket. */
@@ -507,8 +508,7 @@ static bool check_settings(const command_line *line, const settings *s) {
 
 static bool open_log(run *r) {
     if (!r->s->log) return true;
-    r->log = fopen(r->s->log, "w");
-    if (!r->log) complain(r->line, "can't write %s", r->s->log);
+    r->log = log_open(r->line, r->ctx, r->s->log, -1);
     return r->log != NULL;
 }
 

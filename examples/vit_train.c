@@ -180,8 +180,8 @@ static bool log_failed(const run *r) {
 
 static bool open_log(run *r) {
     if (!r->s->log) return true;
-    r->log = fopen(r->s->log, "w");
-    return r->log || log_failed(r);
+    r->log = log_open(r->line, r->ctx, r->s->log, -1);
+    return r->log != NULL;
 }
 
 /* One JSON object a line. */

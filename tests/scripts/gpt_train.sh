@@ -51,6 +51,9 @@ refuse 1 '' --tokenizer two.json --out made
 refuse 1 'file' $tiny --out file/folder
 refuse 1 'file' $tiny --out file
 refuse 1 'nowhere/log' $tiny --out unlogged --log nowhere/log
+echo 'not a log' >letter
+refuse 1 'letter holds something else' $tiny --out unlogged --log letter
+grep -q 'not a log' letter || fail "--log has overwritten another file"
 refuse 1 'nowhere' --resume --out nowhere
 [ ! -e nowhere ] || fail "resuming made a folder"
 mkdir hollow
