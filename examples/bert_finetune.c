@@ -1,7 +1,6 @@
 /* Teaches a pre-trained BERT to tell texts apart by its first token, [CLS], and beside it the same model from scratch:
  * with all labels, then with few of them. What was pre-trained is bert_pretrain's, or any BERT in Hugging Face's layout
  * with its tokenizer.json. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -175,14 +174,9 @@ static evaluation evaluate(const run *r, const rapt_bert *bert) {
 /* ---- the log and the curve -------------------------------------------------------------------------------------- */
 
 static bool make_folder(const run *r) {
-    char earlier[PATH_BYTES], path[PATH_BYTES];
-    const char *out = r->s->out;
-    if (rapt_directory_make(r->ctx, out) != RAPT_OK) return !failed(r);
-    if (!folder_lock(r->line, out) || !folder_set_earlier_aside(r->line, out, earlier)) return false;
-    if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
-    if (!path_in(r->line, out, "tokenizer.json", path)) return false;
-    rapt_tokenizer_save(r->tokenizer, path);
-    return !failed(r);
+    char out[PATH_BYTES];
+    return folder_begin(r->line, r->ctx, r->s->out, NULL, r->s->quiet, out) &&
+           folder_put_tokenizer(r->line, out, r->ctx, r->tokenizer);
 }
 
 static const char *log_path(const run *r) { return r->s->log ? r->s->log : r->log_path; }
@@ -257,21 +251,15 @@ static void say_which(const trial *t, char out[64]) {
     snprintf(out, 64, "%s, %" PRId64 " labels, seed %" PRIu64, t->name, t->labels, t->seed);
 }
 
-/* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, const trial *t, const learner *l, double loss) {
     double now = seconds_now();
-    if (r->s->quiet || now - r->last_report < (is_terminal() ? 0.1 : 10)) return;
-    r->last_report = now;
+    if (r->s->quiet || !progress_is_due(&r->last_report)) return;
     char text[192], which[64], left[32];
     double each = (now - r->started) / (double)t->steps;
     say_which(t, which);
     snprintf(text, sizeof text, "%s: step %" PRId64 "/%" PRId64 "  loss %.4f  %s left", which, t->steps,
              l->schedule.steps, loss, clock_text(each * (double)(l->schedule.steps - t->steps), left));
-    if (is_terminal())
-        show_progress(text);
-    else
-        puts(text);
-    fflush(stdout);
+    report_progress(text);
 }
 
 static bool make_learner(const run *r, const trial *t, learner *l) {
@@ -501,10 +489,7 @@ int main(int arguments, char **argument) {
     run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = s.eval ? run_evaluation(&r) : run_comparison(&r);
-    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
-        complain(&line, "can't write %s: %s", log_path(&r), strerror(errno));
-        status = EXIT_FAILED;
-    }
+    status = log_close(&line, log_path(&r), r.log, status);
     rapt_ctx_free(r.ctx);
     return finish_output(&line) ? status : EXIT_FAILED;
 }

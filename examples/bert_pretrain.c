@@ -2,7 +2,6 @@
  * There the first token learns from pairs of sentences; here, where every text stands alone, it has to tell one of the
  * hidden words without knowing its place, and so comes to sum up the text. bert_finetune goes on from what this leaves.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -148,14 +147,9 @@ static bool make_model(run *r) {
 
 /* The folder for a new run, with the tokenizer in it: if it can't be written to, this shows now. */
 static bool make_folder(run *r) {
-    char earlier[PATH_BYTES], path[PATH_BYTES];
-    const char *out = r->s->out;
-    if (rapt_directory_make(r->ctx, out) != RAPT_OK) return !failed(r);
-    if (!folder_lock(r->line, out) || !folder_set_earlier_aside(r->line, out, earlier)) return false;
-    if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
-    if (!path_in(r->line, out, "tokenizer.json", path)) return false;
-    rapt_tokenizer_save(r->tokenizer, path);
-    return !failed(r);
+    char out[PATH_BYTES];
+    return folder_begin(r->line, r->ctx, r->s->out, NULL, r->s->quiet, out) &&
+           folder_put_tokenizer(r->line, out, r->ctx, r->tokenizer);
 }
 
 static bool open_log(run *r) {
@@ -219,23 +213,16 @@ static double evaluate(const run *r) {
 
 /* ---- training --------------------------------------------------------------------------------------------------- */
 
-/* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, double loss) {
     double now = seconds_now();
-    bool terminal = is_terminal();
-    if (r->s->quiet || now - r->last_report < (terminal ? 0.1 : 10)) return;
-    r->last_report = now;
+    if (r->s->quiet || !progress_is_due(&r->last_report)) return;
     int64_t done = r->position.step - r->first_step, left = r->schedule.steps - r->position.step;
     double seconds = now - r->started;
     char text[160], time_left[32];
     snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  %s left", r->position.step,
              r->schedule.steps, loss, (double)r->tokens / seconds,
              clock_text(seconds / (double)done * (double)left, time_left));
-    if (terminal)
-        show_progress(text);
-    else
-        puts(text);
-    fflush(stdout);
+    report_progress(text);
 }
 
 /* One step, on one batch; its loss. False if it failed: then the weights are as they were. */
@@ -418,10 +405,7 @@ int main(int arguments, char **argument) {
     run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = run_training(&r);
-    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
-        complain(&line, "can't write %s: %s", s.log, strerror(errno));
-        status = EXIT_FAILED;
-    }
+    status = log_close(&line, s.log, r.log, status);
     rapt_ctx_free(r.ctx);
     return finish_output(&line) ? status : EXIT_FAILED;
 }

@@ -94,6 +94,34 @@ bool folder_set_earlier_aside(const command_line *line, const char *directory, c
     return true;
 }
 
+static bool failed(const command_line *line, const rapt_ctx *ctx) {
+    if (rapt_ctx_status(ctx) == RAPT_OK) return false;
+    complain(line, "%s", rapt_ctx_error(ctx));
+    return true;
+}
+
+bool folder_begin(const command_line *line, rapt_ctx *ctx, const char *wanted, const char *name, bool quiet,
+                  char out[PATH_BYTES]) {
+    if (!wanted) return folder_make_new(line, name, out) && folder_lock(line, out);
+    if (snprintf(out, PATH_BYTES, "%s", wanted) >= PATH_BYTES) {
+        complain(line, "the path %s is too long", wanted);
+        return false;
+    }
+    char earlier[PATH_BYTES];
+    if (rapt_directory_make(ctx, out) != RAPT_OK) return !failed(line, ctx);
+    if (!folder_lock(line, out) || !folder_set_earlier_aside(line, out, earlier)) return false;
+    if (*earlier && !quiet) printf("moved an earlier run to %s\n", earlier);
+    return true;
+}
+
+bool folder_put_tokenizer(const command_line *line, const char *directory, rapt_ctx *ctx,
+                          const rapt_tokenizer *tokenizer) {
+    char path[PATH_BYTES];
+    if (!path_in(line, directory, "tokenizer.json", path)) return false;
+    rapt_tokenizer_save(tokenizer, path);
+    return !failed(line, ctx);
+}
+
 /* ---- saving --------------------------------------------------------------------------------------------------- */
 
 /* Pairs of key and value, as rapt_safetensors_save() takes them. */
@@ -275,4 +303,10 @@ bool log_line_ends(const command_line *line, const char *path, FILE *log) {
     if (fputc('\n', log) != EOF && fflush(log) == 0) return true;
     complain(line, "can't write %s: %s", path, strerror(errno));
     return false;
+}
+
+int log_close(const command_line *line, const char *path, FILE *log, int status) {
+    if (!log || fclose(log) == 0 || status != EXIT_DONE) return status;
+    complain(line, "can't write %s: %s", path, strerror(errno));
+    return EXIT_FAILED;
 }

@@ -37,6 +37,13 @@ bool folders_are_same(const char *a, const char *b);
 bool folder_lock(const command_line *line, const char *directory);
 /* Moves an earlier run's files, if there are any, to a new folder in this one, named in out ("" if there are none). */
 bool folder_set_earlier_aside(const command_line *line, const char *directory, char out[PATH_BYTES]);
+/* The folder of a new run, held for this process, its name in out: `wanted`, made if need be, where what an earlier run
+ * left is set aside (said unless quiet); or, if that is NULL, a new one called after name. False, and told, if not. */
+bool folder_begin(const command_line *line, rapt_ctx *ctx, const char *wanted, const char *name, bool quiet,
+                  char out[PATH_BYTES]);
+/* Writes the run's tokenizer.json: that the folder can't be written to shows before the work. */
+bool folder_put_tokenizer(const command_line *line, const char *directory, rapt_ctx *ctx,
+                          const rapt_tokenizer *tokenizer);
 
 /* Writes training.safetensors; the model's own files come before it. */
 bool checkpoint_save(const command_line *line, const char *directory, const rapt_params *params,
@@ -54,5 +61,8 @@ bool checkpoint_load(const command_line *line, const char *directory, rapt_safet
 FILE *log_open(const command_line *line, rapt_ctx *ctx, const char *path, int64_t last);
 /* Ends a line and writes it out. */
 bool log_line_ends(const command_line *line, const char *path, FILE *log);
+/* Closes a log, NULL too, at the end of a program that has come to that exit status; the status that it ends with:
+ * failed, and told, if all was done but not all of the log is written. */
+int log_close(const command_line *line, const char *path, FILE *log, int status);
 
 #endif

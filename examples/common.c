@@ -49,6 +49,21 @@ void clear_progress(void) {
     progress_shown = false;
 }
 
+bool progress_is_due(double *last) {
+    double now = seconds_now();
+    if (now - *last < (is_terminal() ? 0.1 : 10)) return false;
+    *last = now;
+    return true;
+}
+
+void report_progress(const char *text) {
+    if (is_terminal())
+        show_progress(text);
+    else
+        puts(text);
+    fflush(stdout);
+}
+
 /* ---- command line --------------------------------------------------------------------------------------------- */
 
 static bool is_whole_number(option_kind kind) { return kind == OPTION_INTEGER || kind == OPTION_SEED; }

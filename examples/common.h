@@ -43,7 +43,7 @@ typedef enum command { COMMAND_RUN, COMMAND_DONE, COMMAND_WRONG, COMMAND_FAILED 
 /* Fills in the options' values. --help prints them (done, or failed if that can't be written); what is wrong is told in
  * one line. */
 command parse_command_line(const command_line *line, int arguments, char **argument);
-int exit_status(command what); /* of a program that isn't to run */
+int exit_status(command what);                                   /* of a program that isn't to run */
 option *find_option(const command_line *line, const char *name); /* NULL if there is none */
 /* Sets one option; false, and one line told, if text isn't a fitting value. */
 bool set_option(const command_line *line, option *which, const char *text);
@@ -62,6 +62,11 @@ bool finish_output(const command_line *line);
 bool is_terminal(void);
 void show_progress(const char *text);
 void clear_progress(void);
+/* Whether the next line about a long work is due: ten times a second on a terminal, every ten seconds elsewhere. *last
+ * is when the last one was, 0 at first. */
+bool progress_is_due(double *last);
+/* That line: rewritten in place on a terminal, one below the other elsewhere. */
+void report_progress(const char *text);
 
 /* ---- signals, clock, memory ------------------------------------------------------------------------------------- */
 

@@ -1,5 +1,4 @@
 /* Trains a GPT on a text. The defaults are nanoGPT's recipe for a processor, on Shakespeare. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -85,9 +84,9 @@ static bool make_batches(run *r, rapt_tensor *ids) {
     }
     r->train_ids = rapt_slice(ids, 0, 0, tokens - tenth);
     r->validation_ids = rapt_slice(ids, 0, tokens - tenth, tokens);
-    r->batches = rapt_batches_new(r->ctx, r->train_ids,
-                                  &(rapt_batches_config){
-                                      .batch = s->batch, .context = s->context, .seed = s->seed, .ahead = 2});
+    r->batches =
+        rapt_batches_new(r->ctx, r->train_ids,
+                         &(rapt_batches_config){.batch = s->batch, .context = s->context, .seed = s->seed, .ahead = 2});
     return !failed(r);
 }
 
@@ -135,19 +134,9 @@ static bool make_model(run *r) {
 
 /* The folder for a new run, with the tokenizer in it: if it can't be written to, this shows now. */
 static bool make_folder(run *r) {
-    char earlier[PATH_BYTES], path[PATH_BYTES];
-    if (r->s->out) {
-        r->out = r->s->out;
-        if (rapt_directory_make(r->ctx, r->out) != RAPT_OK) return !failed(r);
-        if (!folder_lock(r->line, r->out) || !folder_set_earlier_aside(r->line, r->out, earlier)) return false;
-        if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
-    } else {
-        r->out = r->out_path;
-        if (!folder_make_new(r->line, "gpt-out", r->out_path) || !folder_lock(r->line, r->out)) return false;
-    }
-    if (!path_in(r->line, r->out, "tokenizer.json", path)) return false;
-    rapt_tokenizer_save(r->tokenizer, path);
-    return !failed(r);
+    r->out = r->out_path;
+    return folder_begin(r->line, r->ctx, r->s->out, "gpt-out", r->s->quiet, r->out_path) &&
+           folder_put_tokenizer(r->line, r->out, r->ctx, r->tokenizer);
 }
 
 static bool open_log(run *r) {
@@ -158,23 +147,16 @@ static bool open_log(run *r) {
 
 /* ---- training ------------------------------------------------------------------------------------------------- */
 
-/* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, double loss) {
     double now = seconds_now();
-    bool terminal = is_terminal();
-    if (r->s->quiet || now - r->last_report < (terminal ? 0.1 : 10)) return;
-    r->last_report = now;
+    if (r->s->quiet || !progress_is_due(&r->last_report)) return;
     int64_t done = r->position.step - r->first_step, left = r->s->steps - r->position.step;
     double step_seconds = (now - r->started) / (double)done;
     double rate = (double)(r->s->batch * r->s->context) / step_seconds;
     char text[128], time_left[32];
     snprintf(text, sizeof text, "step %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  %s left", r->position.step,
              r->s->steps, loss, rate, clock_text(step_seconds * (double)left, time_left));
-    if (terminal)
-        show_progress(text);
-    else
-        puts(text);
-    fflush(stdout);
+    report_progress(text);
 }
 
 /* One step, on one batch; its loss. False if it failed: then the weights are as they were. */
@@ -406,7 +388,8 @@ int main(int arguments, char **argument) {
         {"eval-batches", OPTION_INTEGER, &s.eval_batches, 1, many, .kept = true, .help = "batches in an evaluation"},
         {"sample", OPTION_INTEGER, &s.sample, 0, many, .help = "tokens to print at the end"},
         {"resume", OPTION_FLAG, &s.resume, .help = "goes on with the run in --out"},
-        {"log", OPTION_TEXT, &s.log, .help = "file for one JSON object a step and an evaluation; the curve goes to FILE.svg"},
+        {"log", OPTION_TEXT, &s.log,
+         .help = "file for one JSON object a step and an evaluation; the curve goes to FILE.svg"},
         {"quiet", OPTION_FLAG, &s.quiet, .help = "prints nothing but errors"},
     };
     command_line line = {
@@ -428,10 +411,7 @@ int main(int arguments, char **argument) {
     run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = run_training(&r);
-    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
-        complain(&line, "can't write %s: %s", s.log, strerror(errno));
-        status = EXIT_FAILED;
-    }
+    status = log_close(&line, s.log, r.log, status);
     rapt_ctx_free(r.ctx);
     return finish_output(&line) ? status : EXIT_FAILED;
 }

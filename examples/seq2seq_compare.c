@@ -567,11 +567,7 @@ int main(int arguments, char **argument) {
     if (!check_settings(&line, &s)) return EXIT_USAGE;
     catch_interrupts();
     run r = {.line = &line, .s = &s};
-    bool done = open_log(&r) && compare_all(&r);
-    if (r.log && fclose(r.log) != 0 && done) {
-        complain(&line, "can't write %s", s.log);
-        done = false;
-    }
-    done = finish_output(&line) && done;
-    return done ? EXIT_DONE : EXIT_FAILED;
+    int status = open_log(&r) && compare_all(&r) ? EXIT_DONE : EXIT_FAILED;
+    status = log_close(&line, s.log, r.log, status);
+    return finish_output(&line) ? status : EXIT_FAILED;
 }

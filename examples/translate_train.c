@@ -1,5 +1,4 @@
 /* Trains the Transformer of Vaswani et al. 2017 to translate, on a file of sentence pairs. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,19 +151,9 @@ static bool make_model(run *r) {
 
 /* The folder for a new run, with the tokenizer and the pairs held out: if it can't be written to, this shows now. */
 static bool make_folder(run *r) {
-    char earlier[PATH_BYTES], path[PATH_BYTES];
-    if (r->s->out) {
-        r->out = r->s->out;
-        if (rapt_directory_make(r->ctx, r->out) != RAPT_OK) return !failed(r);
-        if (!folder_lock(r->line, r->out) || !folder_set_earlier_aside(r->line, r->out, earlier)) return false;
-        if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
-    } else {
-        r->out = r->out_path;
-        if (!folder_make_new(r->line, "translate-out", r->out_path) || !folder_lock(r->line, r->out)) return false;
-    }
-    if (!path_in(r->line, r->out, "tokenizer.json", path)) return false;
-    rapt_tokenizer_save(r->tokenizer, path);
-    return !failed(r) && save_test(r);
+    r->out = r->out_path;
+    return folder_begin(r->line, r->ctx, r->s->out, "translate-out", r->s->quiet, r->out_path) &&
+           folder_put_tokenizer(r->line, r->out, r->ctx, r->tokenizer) && save_test(r);
 }
 
 static bool open_log(run *r) {
@@ -193,22 +182,16 @@ static bool save(const run *r) {
 
 static int64_t epoch_of(const run *r, int64_t step) { return step / rapt_examples_batches(r->train); }
 
-/* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, double loss) {
     double now = seconds_now(), spent = now - r->started;
-    if (r->s->quiet || now - r->last_report < (is_terminal() ? 0.1 : 10)) return;
-    r->last_report = now;
+    if (r->s->quiet || !progress_is_due(&r->last_report)) return;
     int64_t done = r->position.step - r->first_step, left = r->schedule.steps - r->position.step;
     char message[160], time_left[32];
     snprintf(message, sizeof message,
              "epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64 "  loss %.4f  %.0f tokens/s  %s left",
              epoch_of(r, r->position.step - 1) + 1, r->s->epochs, r->position.step, r->schedule.steps, loss,
              (double)r->tokens / spent, clock_text(spent / (double)done * (double)left, time_left));
-    if (is_terminal())
-        show_progress(message);
-    else
-        puts(message);
-    fflush(stdout);
+    report_progress(message);
 }
 
 static bool log_step(const run *r, double loss, double lr, double tokens_per_second) {
@@ -442,10 +425,7 @@ int main(int arguments, char **argument) {
     run r = {.line = &line, .s = &s, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = run_training(&r);
-    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
-        complain(&line, "can't write %s: %s", r.log_path, strerror(errno));
-        status = EXIT_FAILED;
-    }
+    status = log_close(&line, r.log_path, r.log, status);
     rapt_ctx_free(r.ctx);
     return finish_output(&line) ? status : EXIT_FAILED;
 }

@@ -133,15 +133,7 @@ static bool make_curve(run *r) {
     return !failed(r);
 }
 
-static bool make_folder(run *r) {
-    char earlier[PATH_BYTES];
-    if (!r->s->out) return folder_make_new(r->line, "vit-out", r->out) && folder_lock(r->line, r->out);
-    if (snprintf(r->out, sizeof r->out, "%s", r->s->out) >= (int)sizeof r->out) return false;
-    if (rapt_directory_make(r->ctx, r->out) != RAPT_OK) return !failed(r);
-    if (!folder_lock(r->line, r->out) || !folder_set_earlier_aside(r->line, r->out, earlier)) return false;
-    if (*earlier && !r->s->quiet) printf("moved an earlier run to %s\n", earlier);
-    return true;
-}
+static bool make_folder(run *r) { return folder_begin(r->line, r->ctx, r->s->out, "vit-out", r->s->quiet, r->out); }
 
 /* ---- evaluation ------------------------------------------------------------------------------------------------ */
 
@@ -207,19 +199,12 @@ static const char *time_left(const run *r, char out[32]) {
     return out;
 }
 
-/* Ten times a second on a terminal, every ten seconds elsewhere. */
 static void report_step(run *r, double loss) {
-    double now = seconds_now();
-    if (r->s->quiet || now - r->last_report < (is_terminal() ? 0.1 : 10)) return;
-    r->last_report = now;
+    if (r->s->quiet || !progress_is_due(&r->last_report)) return;
     char text[128], left[32];
     snprintf(text, sizeof text, "epoch %" PRId64 "/%" PRId64 "  step %" PRId64 "/%" PRId64 "  loss %.4f  %s left",
              r->epoch + 1, r->s->epochs, r->step, r->schedule.steps, loss, time_left(r, left));
-    if (is_terminal())
-        show_progress(text);
-    else
-        puts(text);
-    fflush(stdout);
+    report_progress(text);
 }
 
 static bool train_step(run *r, const int64_t *which, int64_t count) {
@@ -402,10 +387,7 @@ int main(int arguments, char **argument) {
         .line = &line, .s = &s, .split = s.split, .ctx = rapt_ctx_new(&(rapt_ctx_config){.threads = (int)s.threads})};
     int status = EXIT_FAILED;
     if (!failed(&r)) status = s.eval ? run_evaluation(&r) : run_training(&r);
-    if (r.log && fclose(r.log) != 0 && status == EXIT_DONE) {
-        complain(&line, "can't write %s: %s", s.log, strerror(errno));
-        status = EXIT_FAILED;
-    }
+    status = log_close(&line, s.log, r.log, status);
     rapt_ctx_free(r.ctx);
     return finish_output(&line) ? status : EXIT_FAILED;
 }
