@@ -315,3 +315,14 @@ void stream_end(text_stream *stream) {
     if (stream->count > 0) put_replacement(stream);
     fflush(stdout);
 }
+
+const char *line_end(const char *line, const char *end) {
+    const char *newline = memchr(line, '\n', (size_t)(end - line));
+    return newline ? newline : end;
+}
+
+int64_t count_lines(const char *text, const char *end) {
+    int64_t count = 0;
+    for (const char *line = text; line < end; line = line_end(line, end) + 1) count++;
+    return count;
+}

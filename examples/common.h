@@ -91,4 +91,7 @@ typedef struct text_stream {
 void stream_text(text_stream *stream, const char *text, int64_t bytes);
 void stream_end(text_stream *stream); /* a character cut short becomes U+FFFD */
 
+const char *line_end(const char *line, const char *end); /* its newline; end if the text, which ends there, has none */
+int64_t count_lines(const char *text, const char *end);
+
 #endif

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
+
 enum { WIDTH = 760, HEIGHT = 440, LEFT = 70, RIGHT = 20, TOP = 50, BOTTOM = 56, LEGEND_ROW = 20, TICKS = 6 };
 
 static const char *const colours[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf"};
@@ -188,15 +190,9 @@ static void add_line(log_reader *r, const char *line) {
     }
 }
 
-static int64_t count_lines(const char *text, int64_t bytes) {
-    int64_t count = 0;
-    for (int64_t i = 0; i < bytes; i++) count += text[i] == '\n';
-    return count;
-}
-
 /* text loses its line ends. */
 static bool read_log(rapt_ctx *ctx, char *text, int64_t bytes, log_reader *r) {
-    int64_t lines = count_lines(text, bytes);
+    int64_t lines = count_lines(text, text + bytes);
     double *points = rapt_object_new(ctx, (size_t)(4 * lines + 1) * sizeof *points, NULL);
     if (!points) return false;
     for (int line = 0; line < 2; line++) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
+
 static void *new_array(rapt_ctx *ctx, int64_t count, size_t bytes) {
     return rapt_object_new(ctx, (size_t)(count > 0 ? count : 1) * bytes, NULL);
 }
@@ -30,17 +32,6 @@ static bool split_line(rapt_ctx *ctx, const char *path, int64_t number, const ch
     }
     *out = (text_pair){{line, tab - line, number}, {tab + 1, stop - tab - 1, number}};
     return true;
-}
-
-static const char *line_end(const char *line, const char *end) {
-    const char *newline = memchr(line, '\n', (size_t)(end - line));
-    return newline ? newline : end;
-}
-
-static int64_t count_lines(const char *from, const char *end) {
-    int64_t count = 0;
-    for (const char *line = from; line < end; line = line_end(line, end) + 1) count++;
-    return count;
 }
 
 bool read_text_pairs(rapt_ctx *ctx, const char *path, text_pairs *out) {

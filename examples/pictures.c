@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common.h"
+
 static bool make_room(rapt_ctx *ctx, pictures *out) {
     out->grey = rapt_zeros(ctx, RAPT_F32, 4, (int64_t[]){out->count, 1, out->side, out->side});
     out->labels = rapt_zeros(ctx, RAPT_I32, 1, &out->count);
@@ -37,12 +39,6 @@ static bool read_digit(const char *text, float *grey, int32_t *label) {
     return *label >= 0 && (*text == '\n' || *text == '\0');
 }
 
-static int64_t count_lines(const char *text, int64_t bytes) {
-    int64_t lines = bytes > 0 && text[bytes - 1] != '\n';
-    for (int64_t i = 0; i < bytes; i++) lines += text[i] == '\n';
-    return lines;
-}
-
 static bool read_lines(rapt_ctx *ctx, const char *path, const char *text, pictures *out) {
     float *grey = rapt_data_mut(out->grey);
     int32_t *label = rapt_data_mut(out->labels);
@@ -63,7 +59,7 @@ bool read_digits(rapt_ctx *ctx, const char *path, pictures *out) {
     int64_t bytes;
     char *text = rapt_file_read(ctx, path, &bytes);
     if (!text) return false;
-    *out = (pictures){.count = count_lines(text, bytes), .side = DIGIT_SIDE, .classes = 10};
+    *out = (pictures){.count = count_lines(text, text + bytes), .side = DIGIT_SIDE, .classes = 10};
     bool done = make_room(ctx, out) && read_lines(ctx, path, text, out);
     rapt_object_free(text);
     return done;

@@ -9,17 +9,6 @@ static const char header[] = "document\tlabel";
 
 /* ---- reading ---------------------------------------------------------------------------------------------------- */
 
-static const char *line_end(const char *line, const char *end) {
-    const char *newline = memchr(line, '\n', (size_t)(end - line));
-    return newline ? newline : end;
-}
-
-static int64_t count_lines(const char *text, const char *end) {
-    int64_t count = 0;
-    for (const char *line = text; line < end; line = line_end(line, end) + 1) count++;
-    return count;
-}
-
 static bool reject(rapt_ctx *ctx, const char *path, int64_t number, const char *what) {
     rapt_fail(ctx, RAPT_ERROR_FILE, "%s: line %" PRId64 ": %s", path, number, what);
     return false;
