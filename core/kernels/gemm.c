@@ -29,8 +29,8 @@ enum {
     PACK_ELEMENTS = 1 << 17,   /* about, of B packed in one chunk */
     CHUNKS = 16,               /* about, that a product is cut in: enough for the threads to end together */
     IN_PLACE_COLUMNS = 128,    /* at most, for which packing A wouldn't pay whatever its rows' distance */
-    SAME_SETS = 4096,
-    IN_PLACE_ROWS = 64, /* at most, for which packing B wouldn't pay */
+    SAME_SETS = 4096,          /* bytes: lines so far apart go to the same set of the first-level cache */
+    IN_PLACE_ROWS = 64,        /* at most, for which packing B wouldn't pay */
     MAX_TILE = 14 * 32,
     LINE_BYTES = 64,
 };
@@ -150,8 +150,7 @@ static panels panels_in_place(const product *p, const operand *o, int64_t block,
                     .packed_last = rest ? to : NULL};
 }
 
-/* Rows whose distance is a multiple of SAME_SETS bytes share so few sets of the first-level cache that they push each
- * other out. */
+/* Rows whose distance is a multiple of SAME_SETS push each other out of the first-level cache. */
 static bool row_in_place(const operand *a, int64_t columns) {
     const bool apart = a->stride * (int64_t)sizeof(real) % SAME_SETS != 0;
     return a->step == 1 && (apart || columns <= IN_PLACE_COLUMNS);
